@@ -60,7 +60,8 @@ func benched(t *testing.T, path string) (masters string) {
 		urls = append(urls, s.URL())
 	}
 	masters = strings.Join(urls, ",")
-	if r := runRedlock(t, "bench", "-masters", masters, "-rounds", "8", "-window", "40ms", "-save", path); r.status != 0 {
+	if r := runRedlock(t, "bench", "-masters", masters, "-rounds", "8", "-window", "40ms", "-save", path); r.status !=
+		0 {
 		t.Fatalf("%+v", r)
 	}
 	return masters
@@ -114,7 +115,8 @@ func steadied(t *testing.T, from, to string) {
 
 func TestTheVerdictIsTheExitStatus(t *testing.T) {
 	dir := t.TempDir()
-	kept, slow, little := filepath.Join(dir, "kept.json"), filepath.Join(dir, "slow.json"), filepath.Join(dir, "little.json")
+	kept, slow, little := filepath.Join(dir, "kept.json"), filepath.Join(dir, "slow.json"),
+		filepath.Join(dir, "little.json")
 	benched(t, kept)
 	steadied(t, kept, kept)
 	scaled(t, kept, slow, 10)
@@ -152,7 +154,8 @@ func TestASlowerResultIsMeasuredAgain(t *testing.T) {
 	if r.status != 1 || !strings.Contains(r.out, "8+24") || !strings.Contains(r.out, "in each of 3 runs, than") {
 		t.Errorf("%+v", r)
 	}
-	if r := runRedlock(t, append(args, "-confirm", "0", "-compare", quick)...); r.status != 1 || !strings.Contains(r.out, "8+8") {
+	if r := runRedlock(t, append(args, "-confirm", "0", "-compare", quick)...); r.status != 1 ||
+		!strings.Contains(r.out, "8+8") {
 		t.Errorf("not confirmed: %+v", r)
 	}
 	scaled(t, kept, quick, 1000)

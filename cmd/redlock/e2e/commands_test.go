@@ -162,8 +162,10 @@ func status(ts *testscript.TestScript, neg bool, args []string) {
 
 // exported are the variables for a command under test.
 var exported = []string{
-	"PATH", "TMPDIR", "LANG", "HOME", "XDG_CONFIG_HOME", "REDLOCK_MASTERS", "REDLOCK_KEY", "REDLOCK_TTL", "REDLOCK_CONFIG", "REDLOCK_QUIET",
-	"REDLOCK_TLS_CA", "REDLOCK_TLS_CERT", "REDLOCK_TLS_KEY", "URL1", "URL2", "URL3", "TESTSCRIPT_COVER_DIR", "GOCOVERDIR", "GORACE",
+	"PATH", "TMPDIR", "LANG", "HOME", "XDG_CONFIG_HOME", "REDLOCK_MASTERS", "REDLOCK_KEY", "REDLOCK_TTL",
+	"REDLOCK_CONFIG", "REDLOCK_QUIET",
+	"REDLOCK_TLS_CA", "REDLOCK_TLS_CERT", "REDLOCK_TLS_KEY", "URL1", "URL2", "URL3", "TESTSCRIPT_COVER_DIR",
+	"GOCOVERDIR", "GORACE",
 }
 
 func findIn(path, name string) (string, error) {

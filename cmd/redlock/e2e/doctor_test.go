@@ -33,14 +33,18 @@ type mistake struct {
 var mistakes = []mistake{
 	{"far away", speak(aSlowWay), "note", "It answers in "}, // which takes longest
 	{"nothing is kept", config("appendonly", "no"), "unsafe", "A restart loses its data (persistence: none)"},
-	{"only snapshots are kept", config("appendonly", "no", "save", "3600 1"), "unsafe", "A restart loses its data (persistence: snapshots)"},
-	{"locks are evicted", config("maxmemory-policy", "allkeys-lru", "maxmemory", "1gb"), "unsafe", "It evicts keys when its memory is full (maxmemory-policy allkeys-lru)"},
+	{"only snapshots are kept", config("appendonly", "no", "save", "3600 1"), "unsafe", "A restart loses its data " +
+		"(persistence: snapshots)"},
+	{"locks are evicted", config("maxmemory-policy", "allkeys-lru", "maxmemory", "1gb"), "unsafe", "It evicts keys " +
+		"when its memory is full (maxmemory-policy allkeys-lru)"},
 	{"a replica is listed", beReplica, "unsafe", "It is a replica of 127.0.0.1:"},
 	{"two addresses of one server", listTwice, "unsafe", "They are one server"},
 	{"a clock that runs too fast", speak(aClockThatRuns()), "unsafe", "faster than this machine's"},
 
-	{"fsync every second", config("appendfsync", "everysec"), "risk", "It answers before its data is on disk (persistence: aof, fsync everysec)"},
-	{"no fsync during rewrites", config("no-appendfsync-on-rewrite", "yes"), "risk", "fsync always but not during rewrites"},
+	{"fsync every second", config("appendfsync", "everysec"), "risk", "It answers before its data is on disk " +
+		"(persistence: aof, fsync everysec)"},
+	{"no fsync during rewrites", config("no-appendfsync-on-rewrite", "yes"), "risk", "fsync always but not during " +
+		"rewrites"},
 	{"it has a replica", haveReplica, "risk", "It has 1 replicas."},
 	{"a Sentinel watches it", beWatched, "risk", "Sentinel watches it."},
 	{"part of a Cluster", beCluster, "risk", "It is part of a Redis Cluster."},
@@ -50,9 +54,15 @@ var mistakes = []mistake{
 	{"a clock ahead", speak(aClockAhead), "risk", "Its clock is off by 1m0"},
 	{"a wrong password", wrongPassword, "risk", "It does not let this client in: WRONGPASS"},
 	{"a user without EVALSHA", user("-evalsha"), "risk", "This user may not do what a lock needs: NOPERM"},
-	{"a master that is down", func(t *testing.T, s *set) { t.Helper(); must(t, s.servers[0].Kill()) }, "risk", "It can't be asked"},
+	{"a master that is down", func(t *testing.T, s *set) {
+		t.Helper()
+		must(t, s.servers[0].Kill())
+	}, "risk", "It can't be asked"},
 
-	{"evicted as soon as there is a limit", config("maxmemory-policy", "volatile-ttl"), "note", "Its maxmemory-policy is volatile-ttl, though maxmemory is not set."},
+	{
+		"evicted as soon as there is a limit", config("maxmemory-policy", "volatile-ttl"), "note",
+		"Its maxmemory-policy is volatile-ttl, though maxmemory is not set.",
+	},
 	{"a user for other keys", user("resetkeys", "~orders:*"), "note", "This user may only use certain keys"},
 	{"a user who may not publish", user("resetchannels"), "note", "This user can't publish or subscribe"},
 	{"a user who may not ask", user("-info", "-config"), "note", "It does not answer INFO, CONFIG GET."},
@@ -218,7 +228,8 @@ func (m *mistake) isFound(t *testing.T) {
 func (m *mistake) isFoundIn(t *testing.T, s *set, got auditDocument) {
 	t.Helper()
 	found := got.about(m.what)
-	if len(found) != 1 || found[0].Severity != m.severity || found[0].Master != s.master || found[0].Why == "" || found[0].Fix == "" {
+	if len(found) != 1 || found[0].Severity != m.severity || found[0].Master != s.master || found[0].Why == "" ||
+		found[0].Fix == "" {
 		t.Errorf("found %+v; want one %s about %q: %q", found, m.severity, s.master, m.what)
 	}
 	if got.Worst != m.severity {
@@ -237,7 +248,8 @@ func (m *mistake) isShownIn(t *testing.T, s *set, text string) {
 	if s.master == "" {
 		heading += "the set of masters"
 	}
-	if unwrapped := strings.Join(strings.Fields(text), " "); !strings.Contains(text, "\n"+heading+"\n") || !strings.Contains(unwrapped, m.what) {
+	if unwrapped := strings.Join(strings.Fields(text), " "); !strings.Contains(text, "\n"+heading+"\n") ||
+		!strings.Contains(unwrapped, m.what) {
 		t.Errorf("want %q and %q in:\n%s", heading, m.what, text)
 	}
 }
@@ -261,7 +273,8 @@ func (d *auditDocument) about(what string) []finding {
 func (d *auditDocument) forgetLate(s *set) {
 	all := len(d.Findings)
 	d.Findings = slices.DeleteFunc(d.Findings, func(f finding) bool {
-		return strings.HasPrefix(f.What, "It answers in ") && slices.ContainsFunc(s.servers, func(o *redistest.Server) bool { return o.Addr() == f.Master })
+		return strings.HasPrefix(f.What, "It answers in ") &&
+			slices.ContainsFunc(s.servers, func(o *redistest.Server) bool { return o.Addr() == f.Master })
 	})
 	if d.late = len(d.Findings) < all; !d.late {
 		return

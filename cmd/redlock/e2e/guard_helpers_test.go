@@ -50,7 +50,10 @@ func newScene(t *testing.T) *scene {
 
 // args are redlock's arguments for a guarded command with these arguments.
 func (s *scene) args(guarded ...string) []string {
-	args := []string{"run", "-masters", "redis://" + s.link.addr(), "-key", guardKey, "-ttl", guardedTTL.String(), "--", "guarded"}
+	args := []string{
+		"run", "-masters", "redis://" + s.link.addr(), "-key", guardKey, "-ttl", guardedTTL.String(), "--",
+		"guarded",
+	}
 	return append(append(args, guarded...), s.log)
 }
 
@@ -59,7 +62,9 @@ func (s *scene) args(guarded ...string) []string {
 func (s *scene) nested(through []string, guarded ...string) []string {
 	args := s.args(guarded...)
 	at := slices.Index(args, "--")
-	return slices.Insert(args, at+1, append(slices.Clone(through), "redlock", "run", "-masters", "redis://"+s.link.addr(), "-key", "inner", "-ttl", "60s", "-grace", "30s", "--")...)
+	return slices.Insert(args, at+1,
+		append(slices.Clone(through), "redlock", "run", "-masters", "redis://"+s.link.addr(), "-key", "inner", "-ttl",
+			"60s", "-grace", "30s", "--")...)
 }
 
 // start runs redlock with no terminal, and waits until its command works.
@@ -254,7 +259,8 @@ func childrenOf(t *testing.T, parent int) (pids []int) {
 			continue
 		}
 		fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil && fields[1] == strconv.Itoa(parent) && fields[0] != "Z" {
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil &&
+			fields[1] == strconv.Itoa(parent) && fields[0] != "Z" {
 			pids = append(pids, pid)
 		}
 	}

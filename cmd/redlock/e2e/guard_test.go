@@ -179,7 +179,9 @@ func TestHazard72ACommandUnderTwoLocksOutlivesNeither(t *testing.T) {
 				t.Skip("only on Linux a redlock finds one above it that it is not told of")
 			}
 			s := newScene(t)
-			cmd := s.start(func(cmd *exec.Cmd) { cmd.Args = append([]string{"redlock"}, s.nested(through, "-stubborn")...) })
+			cmd := s.start(func(cmd *exec.Cmd) {
+				cmd.Args = append([]string{"redlock"}, s.nested(through, "-stubborn")...)
+			})
 			must(t, cmd.Process.Kill())
 			s.rival(killSlack)
 			s.nobodyWorksAfterTheRival()
@@ -227,7 +229,8 @@ func TestHazard72AKillThatIsRefusedIsReportedAndRepeated(t *testing.T) {
 	}
 	s.killWriters()
 	if got := s.exit(cmd); got.ExitStatus() != 77 {
-		t.Errorf("redlock ended with %v %v, want status 77; it said %q", got.ExitStatus(), got.Signal(), readFile(t, said.Name()))
+		t.Errorf("redlock ended with %v %v, want status 77; it said %q", got.ExitStatus(), got.Signal(),
+			readFile(t, said.Name()))
 	}
 }
 
@@ -235,7 +238,8 @@ func TestHazard72AKillThatIsRefusedIsReportedAndRepeated(t *testing.T) {
 func TestTheOracleSeesWorkAfterTheRival(t *testing.T) {
 	s := newScene(t)
 	must(t, os.WriteFile(s.log, []byte("works 1\nRIVAL\nworks 1\n"), 0o600))
-	if before, after, _ := strings.Cut(s.read(), "RIVAL\n"); strings.Count(before, "works ") != 1 || strings.Count(after, "works ") != 1 {
+	if before, after, _ := strings.Cut(s.read(), "RIVAL\n"); strings.Count(before, "works ") != 1 ||
+		strings.Count(after, "works ") != 1 {
 		t.Errorf("the log is %q", s.read())
 	}
 }

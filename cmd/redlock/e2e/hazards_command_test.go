@@ -63,7 +63,8 @@ func TestHazard52ATTLAboveTheRestartGuardIsRefused(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t)
 	ran := filepath.Join(t.TempDir(), "ran")
-	r := runRedlock(t, "run", "-masters", master.URL(), "-key", "k", "-restart-guard", "1s", "-ttl", "30s", "--", "touch", ran)
+	r := runRedlock(t, "run", "-masters", master.URL(), "-key", "k", "-restart-guard", "1s", "-ttl", "30s", "--",
+		"touch", ran)
 	r.want(t, 64, "restart guard")
 	if _, err := os.Stat(ran); err == nil {
 		t.Error("the command ran")
@@ -74,7 +75,8 @@ func TestHazard73AMaxHoldIsLongerThanTheGrace(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t)
 	base := []string{"run", "-masters", master.URL(), "-key", "k", "-ttl", "30s"}
-	runRedlock(t, append(base, "-max-hold", "3s", "-grace", "5s", "--", "true")...).want(t, 64, "-max-hold 3s is no longer than -grace 5s")
+	runRedlock(t, append(base, "-max-hold", "3s", "-grace", "5s", "--", "true")...).
+		want(t, 64, "-max-hold 3s is no longer than -grace 5s")
 	// 3s is less than the default grace.
 	r := runRedlock(t, append(base, "-max-hold", "3s", "--", "sh", "-c", "sleep 1; echo done")...)
 	r.want(t, 0, "done")
@@ -98,7 +100,8 @@ func TestHazard74OnlyLocksAreRemoved(t *testing.T) {
 			t.Errorf("%s was removed", key)
 		}
 		for _, also := range []result{
-			runRedlock(t, "status", "-masters", master.URL(), key), runRedlock(t, "status", "-json", "-masters", master.URL(), key), r,
+			runRedlock(t, "status", "-masters", master.URL(), key),
+			runRedlock(t, "status", "-json", "-masters", master.URL(), key), r,
 		} {
 			if strings.Contains(also.out+also.err, "prec") {
 				t.Errorf("%s: a value is shown: %q %q", key, also.out, also.err)
@@ -117,25 +120,34 @@ func TestHazard74OnlyLocksAreRemoved(t *testing.T) {
 func TestHazard76PasswordsStayOutOfErrors(t *testing.T) {
 	t.Parallel()
 	config := filepath.Join(t.TempDir(), "redlock.conf")
-	must(t, os.WriteFile(config, []byte("masters = redis://jobs:hushhush@a:1,\n  redis://jobs:hushhush@b:1?protocol=2\n"), 0o600))
+	must(t, os.WriteFile(config,
+		[]byte("masters = redis://jobs:hushhush@a:1,\n  redis://jobs:hushhush@b:1?protocol=2\n"), 0o600))
 	for name, r := range map[string]result{
-		"a list on two lines":       runRedlock(t, "run", "-config", config, "-key", "k", "--", "true"),
-		"a URL as the command":      runRedlock(t, "redis://jobs:hushhush@a:1"),
-		"a URL as a time":           runRedlock(t, "run", "-ttl", "redis://jobs:hushhush@a:1", "-key", "k", "--", "true"),
-		"a URL as a bad variable":   runRedlock(t, "REDLOCK_TTL=redis://jobs:hushhush@a:1", "run", "-key", "k", "--", "true"),
-		"blanks, not quoted":        runRedlock(t, "doctor", "-masters", "redis://:jobs", "hushhush@a:1"),
-		"the same, for the demo":    runRedlock(t, "demo", "-masters", "redis://:jobs", "hushhush@a:1"),
-		"a blank, as a time":        runRedlock(t, "run", "-ttl", "redis://:jobs hushhush@a:1", "-key", "k", "--", "true"),
-		"a comma, as a time":        runRedlock(t, "run", "-ttl", "redis://:jobs,hushhush@a:1", "-key", "k", "--", "true"),
-		"a quote, as a time":        runRedlock(t, "run", "-ttl", `redis://:jobs"hushhush@a:1`, "-key", "k", "--", "true"),
-		"a line break, as a time":   runRedlock(t, "run", "-ttl", "redis://:jobs\nhushhush@a:1", "-key", "k", "--", "true"),
-		"a piece, as a time":        runRedlock(t, "run", "-ttl", "redis://:hushhush", "-key", "k", "--", "true"),
-		"a comma, as a switch":      runRedlock(t, "run", "-try=redis://:jobs,hushhush@a:1", "-key", "k", "--", "true"),
-		"a comma, as a number":      runRedlock(t, "demo", "-workers", "redis://:jobs,hushhush@a:1"),
-		"a comma, as a file":        runRedlock(t, "status", "-config", "redis://:jobs,hushhush@a:1", "k"),
-		"a comma, as an authority":  runRedlock(t, "status", "-tls-ca", "redis://:jobs,hushhush@a:1", "-masters", "redis://a:1", "k"),
-		"a comma, as a flag":        runRedlock(t, "run", "-redis://:jobs,hushhush@a:1"),
-		"a comma, as a list":        runRedlock(t, "run", "-masters", "redis://:jobs,hushhush@a:1", "-key", "k", "--", "true"),
+		"a list on two lines":  runRedlock(t, "run", "-config", config, "-key", "k", "--", "true"),
+		"a URL as the command": runRedlock(t, "redis://jobs:hushhush@a:1"),
+		"a URL as a time": runRedlock(t, "run", "-ttl", "redis://jobs:hushhush@a:1", "-key", "k", "--",
+			"true"),
+		"a URL as a bad variable": runRedlock(t, "REDLOCK_TTL=redis://jobs:hushhush@a:1", "run", "-key", "k", "--",
+			"true"),
+		"blanks, not quoted":     runRedlock(t, "doctor", "-masters", "redis://:jobs", "hushhush@a:1"),
+		"the same, for the demo": runRedlock(t, "demo", "-masters", "redis://:jobs", "hushhush@a:1"),
+		"a blank, as a time": runRedlock(t, "run", "-ttl", "redis://:jobs hushhush@a:1", "-key", "k", "--",
+			"true"),
+		"a comma, as a time": runRedlock(t, "run", "-ttl", "redis://:jobs,hushhush@a:1", "-key", "k", "--",
+			"true"),
+		"a quote, as a time": runRedlock(t, "run", "-ttl", `redis://:jobs"hushhush@a:1`, "-key", "k", "--",
+			"true"),
+		"a line break, as a time": runRedlock(t, "run", "-ttl", "redis://:jobs\nhushhush@a:1", "-key", "k", "--",
+			"true"),
+		"a piece, as a time":   runRedlock(t, "run", "-ttl", "redis://:hushhush", "-key", "k", "--", "true"),
+		"a comma, as a switch": runRedlock(t, "run", "-try=redis://:jobs,hushhush@a:1", "-key", "k", "--", "true"),
+		"a comma, as a number": runRedlock(t, "demo", "-workers", "redis://:jobs,hushhush@a:1"),
+		"a comma, as a file":   runRedlock(t, "status", "-config", "redis://:jobs,hushhush@a:1", "k"),
+		"a comma, as an authority": runRedlock(t, "status", "-tls-ca", "redis://:jobs,hushhush@a:1", "-masters",
+			"redis://a:1", "k"),
+		"a comma, as a flag": runRedlock(t, "run", "-redis://:jobs,hushhush@a:1"),
+		"a comma, as a list": runRedlock(t, "run", "-masters", "redis://:jobs,hushhush@a:1", "-key", "k", "--",
+			"true"),
 		"a comma, as a demo's list": runRedlock(t, "demo", "-masters", "redis://:jobs,hushhush@a:1"),
 	} {
 		if r.status != 64 || strings.Contains(r.err+r.out, "hush") {
@@ -150,26 +162,32 @@ func TestHazard76AnUnknownVariableIsAnError(t *testing.T) {
 	args := []string{"run", "-masters", master.URL(), "-key", "k", "--", "true"}
 	runRedlock(t, append([]string{"REDLOCK_TLL=1h"}, args...)...).want(t, 64, "there is no setting REDLOCK_TLL")
 	runRedlock(t, append([]string{"REDLOCK_FORCE=true"}, args...)...).want(t, 64, "there is no setting REDLOCK_FORCE")
-	runRedlock(t, append([]string{"REDLOCK_SERVICE_HOST=10.0.0.1", "REDLOCK_PORT=tcp://10.0.0.1:80"}, args...)...).want(t, 0, "")
+	runRedlock(t, append([]string{"REDLOCK_SERVICE_HOST=10.0.0.1", "REDLOCK_PORT=tcp://10.0.0.1:80"}, args...)...).
+		want(t, 0, "")
 }
 
 func TestHazard76TypedFlagsOverrideTheEnvironment(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t)
 	must(t, master.Client().Set(t.Context(), "k", "somebody-else", 1500*time.Millisecond).Err())
-	runRedlock(t, "REDLOCK_TRY=true", "run", "-masters", master.URL(), "-key", "k", "-wait", "20s", "--", "echo", "ran").want(t, 0, "ran")
+	runRedlock(t, "REDLOCK_TRY=true", "run", "-masters", master.URL(), "-key", "k", "-wait", "20s", "--", "echo",
+		"ran").want(t, 0, "ran")
 	must(t, master.Client().Set(t.Context(), "k", "somebody-else", time.Hour).Err())
-	runRedlock(t, "REDLOCK_WAIT=1h", "run", "-masters", master.URL(), "-key", "k", "-try", "--", "true").want(t, 75, "held by another")
-	runRedlock(t, "run", "-masters", master.URL(), "-key", "k", "-wait", "0s", "--", "true").want(t, 75, "held by another")
+	runRedlock(t, "REDLOCK_WAIT=1h", "run", "-masters", master.URL(), "-key", "k", "-try", "--", "true").
+		want(t, 75, "held by another")
+	runRedlock(t, "run", "-masters", master.URL(), "-key", "k", "-wait", "0s", "--", "true").
+		want(t, 75, "held by another")
 }
 
 func TestHazard76ARunUnderARunDoesNotInheritItsKey(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t)
 	masters := "REDLOCK_MASTERS=" + master.URL()
-	runRedlock(t, masters, "REDLOCK_KEY=outer", "REDLOCK_QUIET=true", "REDLOCK_TTL=20s", "run", "--", "sh", "-c", "env | grep ^REDLOCK_; redlock run -- true; echo nested $?").
+	runRedlock(t, masters, "REDLOCK_KEY=outer", "REDLOCK_QUIET=true", "REDLOCK_TTL=20s", "run", "--", "sh", "-c",
+		"env | grep ^REDLOCK_; redlock run -- true; echo nested $?").
 		want(t, 0, "nested 64")
-	r := runRedlock(t, masters, "REDLOCK_TTL=20s", "run", "-key", "outer", "--", "sh", "-c", "env | grep ^REDLOCK_; redlock run -key inner -- echo inner ran")
+	r := runRedlock(t, masters, "REDLOCK_TTL=20s", "run", "-key", "outer", "--", "sh", "-c",
+		"env | grep ^REDLOCK_; redlock run -key inner -- echo inner ran")
 	r.want(t, 0, "inner ran")
 	if strings.Contains(r.out, "REDLOCK_TTL") {
 		t.Error("the outer run's ttl is the inner one's")
@@ -293,7 +311,8 @@ func TestHazard104ARunWaitsForAPromotion(t *testing.T) {
 func TestHazard105AWrongPasswordIsReportedAtOnceAndRetried(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t, redistest.WithPassword("right"))
-	r := runRedlock(t, "run", "-masters", strings.Replace(master.URL(), "right", "wrong", 1), "-key", "k", "-wait", "1s", "--", "true")
+	r := runRedlock(t, "run", "-masters", strings.Replace(master.URL(), "right", "wrong", 1), "-key", "k", "-wait",
+		"1s", "--", "true")
 	if r.want(t, 69, "WRONGPASS"); strings.Count(r.err, "WRONGPASS") < 2 || !strings.Contains(r.err, "waiting for") {
 		t.Errorf("it said %q", r.err)
 	}

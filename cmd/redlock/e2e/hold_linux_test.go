@@ -13,13 +13,15 @@ import (
 // holders are scripts that take a lock by redlock hold, and work under it.
 func holders(t *testing.T) map[string]string {
 	t.Helper()
-	shown := regexp.MustCompile("(?s)```bash\n(coproc .*?)```").FindStringSubmatch(readFile(t, "../../../docs/operate/command.md"))
+	shown := regexp.MustCompile("(?s)```bash\n(coproc .*?)```").
+		FindStringSubmatch(readFile(t, "../../../docs/operate/command.md"))
 	if shown == nil {
 		t.Fatal("the manual shows no script")
 	}
 	return map[string]string{
-		"a pipe":            shown[1],
-		"a pipe, by number": strings.Replace(strings.Replace(shown[1], "-fd 0", "-fd 9", 1), "redlock hold", "9<&0 </dev/null redlock hold", 1),
+		"a pipe": shown[1],
+		"a pipe, by number": strings.Replace(strings.Replace(shown[1], "-fd 0", "-fd 9", 1), "redlock hold",
+			"9<&0 </dev/null redlock hold", 1),
 		"a process": `redlock hold -key deploy -pid $$ >"$OUT" </dev/null &
 until [ -s "$OUT" ]; do sleep 0.02; done
 ./deploy.sh`,
@@ -28,7 +30,8 @@ until [ -s "$OUT" ]; do sleep 0.02; done
 
 // under are a script's words, with the job in the place of deploy.sh.
 func (l *lifetime) under(script string) []string {
-	script = strings.ReplaceAll(script, "redlock hold -key deploy", "redlock hold -masters "+l.master.URL()+" -ttl 3s -key '"+l.key+"'")
+	script = strings.ReplaceAll(script, "redlock hold -key deploy", "redlock hold -masters "+l.master.URL()+
+		" -ttl 3s -key '"+l.key+"'")
 	path := l.log + ".sh"
 	must(l.t, os.WriteFile(path, []byte(strings.ReplaceAll(script, "./deploy.sh", `"$@"; true`)), 0o600))
 	return append([]string{"env", "OUT=" + l.log + ".out", "bash", path}, l.job()...)
@@ -90,6 +93,7 @@ func TestHoldRefusesProcessesAndDescriptorsThatItCantWaitFor(t *testing.T) {
 		"want a number":                               {"-pid", "abc"},
 	} {
 		line := "redlock " + strings.Join(append(base, args...), " ") + "; exit $?"
-		runRedlock(t, "run", "-masters", redistest.Start(t).URL(), "-key", "o", "--", "sh", "-c", "sh -c '"+line+"'; exit $?").want(t, 64, said)
+		runRedlock(t, "run", "-masters", redistest.Start(t).URL(), "-key", "o", "--", "sh", "-c",
+			"sh -c '"+line+"'; exit $?").want(t, 64, said)
 	}
 }

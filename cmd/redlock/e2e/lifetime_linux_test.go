@@ -59,7 +59,9 @@ var attacks = map[string]attack{
 		l.pause()
 		l.signal(l.redlock, syscall.SIGTERM)
 	}},
-	"timeout":      {around: []string{"timeout", "60"}, end: func(l *lifetime) { l.signal(l.cmd.Process.Pid, syscall.SIGALRM) }},
+	"timeout": {around: []string{"timeout", "60"}, end: func(l *lifetime) {
+		l.signal(l.cmd.Process.Pid, syscall.SIGALRM)
+	}},
 	"no terminal":  {tty: true, end: func(l *lifetime) { must(l.t, l.tty.Close()) }},
 	"CI cancelled": {kills: true, end: cancelled},
 }
@@ -109,7 +111,9 @@ func (l *lifetime) job() []string {
 
 func newLifetime(t *testing.T, master *redistest.Server) *lifetime {
 	t.Helper()
-	l := &lifetime{t: t, master: master, key: t.Name(), log: filepath.Join(t.TempDir(), "log"), rivalDone: make(chan error, 1)}
+	l := &lifetime{
+		t: t, master: master, key: t.Name(), log: filepath.Join(t.TempDir(), "log"), rivalDone: make(chan error, 1),
+	}
 	must(t, os.WriteFile(l.log, nil, 0o666))
 	return l
 }
@@ -122,7 +126,8 @@ func live(t *testing.T, master *redistest.Server, around, job []string, a attack
 	script := l.log + ".sh"
 	must(t, os.WriteFile(script, []byte("\"$@\"\necho done\n"), 0o600))
 	args := append(slices.Clone(a.around), around...)
-	args = append(args, mustFind(t, "redlock"), "run", "-quiet", "-masters", master.URL(), "-key", l.key, "-ttl", lifetimeTTL.String())
+	args = append(args, mustFind(t, "redlock"), "run", "-quiet", "-masters", master.URL(), "-key", l.key, "-ttl",
+		lifetimeTTL.String())
 	args = append(append(args, flags...), "--")
 	for _, word := range job {
 		args = append(args, strings.Replace(word, "SCRIPT", script, 1))
@@ -237,7 +242,8 @@ func TestHazard118NothingOfACommandOutlivesItsLock(t *testing.T) {
 		}
 		for what, a := range attacks {
 			for who, job := range bystanders {
-				sample := what == "TERM" && (how == "direct" || who == "set -m") || who == "sh -c 'a; b'" && how == "direct"
+				sample := what == "TERM" && (how == "direct" || who == "set -m") || who == "sh -c 'a; b'" &&
+					how == "direct"
 				if !sample && !soaking {
 					continue
 				}
@@ -298,7 +304,8 @@ func TestHazard118ProcessesThatKeepTheLockAreNamedOnce(t *testing.T) {
 	said, err := os.Create(l.log + ".err")
 	must(t, err)
 	defer said.Close()
-	cmd := exec.Command("redlock", "run", "-masters", l.master.URL(), "-key", "told", "-c", `until [ -e "$GO" ]; do sleep 0.1; done & exit 3`)
+	cmd := exec.Command("redlock", "run", "-masters", l.master.URL(), "-key", "told", "-c",
+		`until [ -e "$GO" ]; do sleep 0.1; done & exit 3`)
 	cmd.Env, cmd.Stderr = append(os.Environ(), "GO="+l.log+".go"), said
 	must(t, cmd.Start())
 	const told = `keeping the lock on "told" until these processes have ended too: `

@@ -39,8 +39,10 @@ func TestHazard72AProcessThatHasLeftTheGroupEndsWithTheLock(t *testing.T) {
 	t.Parallel()
 	for name, script := range scripts {
 		for how, lose := range map[string]func(*scene, *exec.Cmd){
-			"not renewed":        func(s *scene, _ *exec.Cmd) { s.link.sever() },
-			"deleted":            func(s *scene, _ *exec.Cmd) { must(s.t, s.master.Client().Del(s.t.Context(), guardKey).Err()) },
+			"not renewed": func(s *scene, _ *exec.Cmd) { s.link.sever() },
+			"deleted": func(s *scene, _ *exec.Cmd) {
+				must(s.t, s.master.Client().Del(s.t.Context(), guardKey).Err())
+			},
 			"redlock is killed":  func(s *scene, cmd *exec.Cmd) { must(s.t, cmd.Process.Kill()) },
 			"redlock is stopped": func(s *scene, cmd *exec.Cmd) { must(s.t, cmd.Process.Signal(syscall.SIGSTOP)) },
 		} {
@@ -63,10 +65,12 @@ func TestHazard72AProcessThatHasLeftTheGroupEndsWithTheLock(t *testing.T) {
 // A process that gets the signal to end has the grace for its clean-up, and gets the signal once.
 func TestHazard72AProcessThatHasLeftTheGroupGetsSIGTERMFirst(t *testing.T) {
 	s := newScene(t)
-	const guarded = `trap 'echo asked >>"$1"; sleep 0.2; echo cleaned >>"$1"; exit' TERM; echo works $$ >>"$1"; while :; do sleep 0.1; done`
+	const guarded = `trap 'echo asked >>"$1"; sleep 0.2; echo cleaned >>"$1"; exit' TERM
+		echo works $$ >>"$1"; while :; do sleep 0.1; done`
 	cmd := exec.Command("redlock", s.args()...)
 	at := slices.Index(cmd.Args, "--") + 1
-	cmd.Args = append(cmd.Args[:at], "sh", "-c", `trap : TERM; timeout 60 sh -c "$1" sh "$2"; wait`, "sh", guarded, s.log)
+	cmd.Args = append(cmd.Args[:at], "sh", "-c", `trap : TERM; timeout 60 sh -c "$1" sh "$2"; wait`, "sh", guarded,
+		s.log)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	must(t, cmd.Start())
 	s.eventually("works ")
@@ -113,7 +117,8 @@ func TestLeaderOnlyLeavesOtherProcessesOfTheCommandAlone(t *testing.T) {
 	s := newScene(t)
 	cmd := s.start(func(cmd *exec.Cmd) {
 		at := slices.Index(cmd.Args, "--")
-		cmd.Args = slices.Insert(cmd.Args, at+1, "sh", "-c", `setsid "$@" & until [ -s "$3" ]; do sleep 0.1; done`, "sh")
+		cmd.Args = slices.Insert(cmd.Args, at+1, "sh", "-c", `setsid "$@" & until [ -s "$3" ]; do sleep 0.1; done`,
+			"sh")
 		cmd.Args = slices.Insert(cmd.Args, at, "-leader-only")
 	}, "-stubborn")
 	if got := s.exit(cmd); got.ExitStatus() != 0 {

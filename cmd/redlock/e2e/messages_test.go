@@ -20,7 +20,8 @@ func TestHazard120VariablesOfAServiceInKubernetesAreNoSettings(t *testing.T) {
 	command := []string{"run", "-masters", master.URL(), "-key", "k", "--", "true"}
 	for _, service := range []string{"REDLOCK", "REDLOCK_0", "REDLOCK_MASTERS", "REDLOCK_KEY", "REDLOCK_TTL_2"} {
 		variables := []string{ // as the kubelet makes them
-			"_SERVICE_HOST=10.0.0.1", "_SERVICE_PORT=6379", "_SERVICE_PORT_REDIS=6379", "_PORT=tcp://10.0.0.1:6379", "_PORT_6379_TCP=tcp://10.0.0.1:6379",
+			"_SERVICE_HOST=10.0.0.1", "_SERVICE_PORT=6379", "_SERVICE_PORT_REDIS=6379", "_PORT=tcp://10.0.0.1:6379",
+			"_PORT_6379_TCP=tcp://10.0.0.1:6379",
 			"_PORT_6379_TCP_PROTO=tcp", "_PORT_6379_TCP_PORT=6379", "_PORT_6379_TCP_ADDR=10.0.0.1",
 		}
 		for i := range variables {
@@ -31,7 +32,9 @@ func TestHazard120VariablesOfAServiceInKubernetesAreNoSettings(t *testing.T) {
 		}
 		runRedlock(t, append(variables, command...)...).want(t, 0, "")
 	}
-	for _, slip := range []string{"REDLOCK_MASTER=redis://a:1", "REDLOCK_SERVICE=1", "REDLOCK_PORTS=1", "REDLOCK_PORT_1=1", "REDLOCK_0=1"} {
+	for _, slip := range []string{
+		"REDLOCK_MASTER=redis://a:1", "REDLOCK_SERVICE=1", "REDLOCK_PORTS=1", "REDLOCK_PORT_1=1", "REDLOCK_0=1",
+	} {
 		runRedlock(t, append([]string{slip}, command...)...).want(t, 64, "there is no setting")
 	}
 }
@@ -39,12 +42,14 @@ func TestHazard120VariablesOfAServiceInKubernetesAreNoSettings(t *testing.T) {
 func TestHazard127AHintOnUsageFollowsRedlocksOwnErrors(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t)
-	r := runRedlock(t, "run", "-masters", master.URL(), "-key", "k", "--", "sh", "-c", "echo of the command >&2; exit 64")
+	r := runRedlock(t, "run", "-masters", master.URL(), "-key", "k", "--", "sh", "-c",
+		"echo of the command >&2; exit 64")
 	if r.status != 64 || r.err != "of the command\n" {
 		t.Errorf("status %d, and it said %q", r.status, r.err)
 	}
 	runRedlock(t, "run", "-masters", master.URL(), "--", "true").want(t, 64, "redlock run -h says how it is used")
-	runRedlock(t, "run", "-masters", "redis://127.0.0.1:1", "-try", "-key", "k", "--", "true").want(t, 69, "redlock doctor, with the same masters, says why")
+	runRedlock(t, "run", "-masters", "redis://127.0.0.1:1", "-try", "-key", "k", "--", "true").
+		want(t, 69, "redlock doctor, with the same masters, says why")
 }
 
 func TestHazard127EveryUsualFlagPrintsTheVersion(t *testing.T) {
@@ -76,7 +81,8 @@ func TestHazard127APasswordComesFromAFileOrAVariable(t *testing.T) {
 	run("REDLOCK_PASSWORD=stale", "run", "-password-file", file("nearer", "open/sesame@")).want(t, 0, "ran")
 	run("run", "-config", file("conf", "password = open/sesame@\n")).want(t, 0, "ran")
 	run("run", "-password-file", file("empty", "\n")).want(t, 64, "does not hold one line with a password")
-	run("run", "-password-file", file("two", "open/sesame@\nmore\n")).want(t, 64, "does not hold one line with a password")
+	run("run", "-password-file", file("two", "open/sesame@\nmore\n")).
+		want(t, 64, "does not hold one line with a password")
 	run("run", "-password-file", filepath.Join(dir, "none")).want(t, 64, "no such file")
 	run("run").want(t, 69, "the server asks for a password, and this client has none")
 	if r := run("run", "-password", "open/sesame@"); r.status != 64 || strings.Contains(r.err, "sesame") {
@@ -87,14 +93,16 @@ func TestHazard127APasswordComesFromAFileOrAVariable(t *testing.T) {
 func TestHazard127AnImpossiblePortIsBadUsage(t *testing.T) {
 	t.Parallel()
 	for _, port := range []string{"99999", "65536", "0", "99999999999999999999"} {
-		runRedlock(t, "status", "-masters", "redis://:hushhush@127.0.0.1:"+port, "k").want(t, 64, "the port is not a number from 1 to 65535")
+		runRedlock(t, "status", "-masters", "redis://:hushhush@127.0.0.1:"+port, "k").
+			want(t, 64, "the port is not a number from 1 to 65535")
 	}
 }
 
 func TestHazard115TheCommandTakesAValkeyURL(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t)
-	runRedlock(t, "run", "-masters", strings.Replace(master.URL(), "redis", "valkey", 1), "-key", "k", "--", "true").want(t, 0, "")
+	runRedlock(t, "run", "-masters", strings.Replace(master.URL(), "redis", "valkey", 1), "-key", "k", "--", "true").
+		want(t, 0, "")
 }
 
 func TestHazard127AKeyOfManyBytesLeavesAListReadable(t *testing.T) {

@@ -47,7 +47,8 @@ func TestHazard127ANestedRunOfTheSameKeyFailsAtOnce(t *testing.T) {
 	// It is right to wait for this holder.
 	held := master.Client().Set(t.Context(), "m", "somebody-else", 1500*time.Millisecond).Err()
 	must(t, held)
-	runRedlock(t, "REDLOCK_MASTERS="+master.URL(), "run", "-key", "n", "--", "redlock", "run", "-key", "m", "--", "echo", "done").want(t, 0, "done")
+	runRedlock(t, "REDLOCK_MASTERS="+master.URL(), "run", "-key", "n", "--", "redlock", "run", "-key", "m", "--",
+		"echo", "done").want(t, 0, "done")
 }
 
 // The line of the manual, on two machines. Their clocks differ by more than the job takes.
@@ -69,11 +70,13 @@ func TestHazard126TheCrontabLineRunsAShortJobOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			config, log, job := filepath.Join(dir, "redlock", "config"), filepath.Join(dir, "log"), filepath.Join(dir, "report")
+			config, log, job := filepath.Join(dir, "redlock", "config"), filepath.Join(dir, "log"),
+				filepath.Join(dir, "report")
 			must(t, os.Mkdir(filepath.Dir(config), 0o700))
 			must(t, os.WriteFile(config, []byte("masters = "+master.URL()+"\n"), 0o600))
 			must(t, redistest.WriteProgram(job, []byte("#!/bin/sh\nsleep 0.05\necho ran >>"+log+"\n"), 0o755))
-			line := strings.NewReplacer("redlock run", "XDG_CONFIG_HOME="+dir+" redlock run", "/usr/local/bin/report", job, "-key report", "-key "+name[:2]).Replace(found[1])
+			line := strings.NewReplacer("redlock run", "XDG_CONFIG_HOME="+dir+" redlock run", "/usr/local/bin/report",
+				job, "-key report", "-key "+name[:2]).Replace(found[1])
 			if c.without != "" && !strings.Contains(line, c.without) {
 				t.Fatalf("the line has no %q: %s", c.without, line)
 			}

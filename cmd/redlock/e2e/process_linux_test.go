@@ -18,7 +18,10 @@ import (
 
 // runLine is the command line that runs a line of a shell under a lock.
 func runLine(t *testing.T, master *redistest.Server, line string) []string {
-	return []string{mustFind(t, "redlock"), "run", "-quiet", "-masters", master.URL(), "-key", t.Name(), "-ttl", "10s", "-c", line}
+	return []string{
+		mustFind(t, "redlock"), "run", "-quiet", "-masters", master.URL(), "-key", t.Name(), "-ttl", "10s",
+		"-c", line,
+	}
 }
 
 // As process 1 of a container.
@@ -149,15 +152,21 @@ func TestHazard124TheTerminalIsAsItWasAfterAKill(t *testing.T) {
 		line string
 		lost bool
 	}{
-		"killed":                                {`stty raw -echo; kill -KILL $$`, false},
-		"lost":                                  {`trap '' TERM; stty raw -echo; echo works 0 >"$LOG"; while :; do sleep 0.1; done`, true},
+		"killed": {`stty raw -echo; kill -KILL $$`, false},
+		"lost": {
+			`trap '' TERM; stty raw -echo; echo works 0 >"$LOG"; while :; do sleep 0.1; done`, true,
+		},
 		"at its own end, what it has set stays": {`stty -echo`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
 			after := filepath.Join(t.TempDir(), "after")
 			args := runLine(t, s.master, c.line)
-			p := s.at("sh", append([]string{"-c", `export LOG="$1" AFTER="$2"; shift 2; "$@"; stty -a >"$AFTER"; read -r end`, "sh", s.log, after}, args...)...)
+			p := s.at("sh",
+				append([]string{
+					"-c", `export LOG="$1" AFTER="$2"; shift 2; "$@"; stty -a >"$AFTER"; read -r end`, "sh", s.log,
+					after,
+				}, args...)...)
 			if c.lost {
 				s.eventually("works")
 				must(t, s.master.Client().Del(t.Context(), t.Name()).Err())

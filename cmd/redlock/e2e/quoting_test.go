@@ -35,7 +35,8 @@ func TestHazard119NoSubcommandPrintsAnOwnerThatAServerQuotes(t *testing.T) {
 			return oddserver.Pass()
 		}
 		words := strings.Join(step.Args, "' '")
-		return oddserver.Say("-ERR unknown command '" + strings.ToLower(step.Name) + "', with args beginning with: '" + words[max(0, len(words)-200):] + "'\r\n")
+		return oddserver.Say("-ERR unknown command '" + strings.ToLower(step.Name) + "', with args beginning with: '" +
+			words[max(0, len(words)-200):] + "'\r\n")
 	}
 	quote := func(commands string) {
 		mu.Lock()
@@ -47,7 +48,8 @@ func TestHazard119NoSubcommandPrintsAnOwnerThatAServerQuotes(t *testing.T) {
 	must(t, server.Client().Set(t.Context(), "held", holder, time.Hour).Err())
 	dir := t.TempDir()
 	ticket := filepath.Join(dir, "ticket")
-	must(t, os.WriteFile(ticket, []byte(`{"form": "redlock-ticket-1", "keys": ["aGVsZA=="], "owner": "`+holder+`"}`), 0o600))
+	must(t, os.WriteFile(ticket, []byte(`{"form": "redlock-ticket-1", "keys": ["aGVsZA=="], "owner": "`+holder+`"}`),
+		0o600))
 	quoted := 0
 	judge := func(name string, r result) {
 		if strings.Contains(r.out+r.err, "…") {
@@ -82,13 +84,16 @@ func TestHazard119NoSubcommandPrintsAnOwnerThatAServerQuotes(t *testing.T) {
 			{"members"},
 			{"members", "-announce", "7", "-yes"},
 		} {
-			judge(commands+strings.Join(args, " "), runRedlock(t, append([]string{"REDLOCK_MASTERS=" + url}, args...)...))
+			judge(commands+strings.Join(args, " "),
+				runRedlock(t, append([]string{"REDLOCK_MASTERS=" + url}, args...)...))
 		}
 		must(t, server.Client().Set(t.Context(), "held", holder, time.Hour).Err())
 	}
 	quote("")
 	time.AfterFunc(time.Second, func() { quote(" EVALSHA EVAL SET ") })
-	judge("a job whose lock is lost", runRedlock(t, "REDLOCK_MASTERS="+url, "run", "-key", "job", "-ttl", "2s", "-grace", "200ms", "-log", "json", "--", "sleep", "10"))
+	judge("a job whose lock is lost",
+		runRedlock(t, "REDLOCK_MASTERS="+url, "run", "-key", "job", "-ttl", "2s", "-grace", "200ms", "-log", "json",
+			"--", "sleep", "10"))
 	if len(secrets) < 10 || quoted < 10 {
 		t.Errorf("%d secrets were sent, and %d outputs quote something: this shows nothing", len(secrets), quoted)
 	}

@@ -45,7 +45,8 @@ func TestStatusJSONOfDataThatIsNoLockNamesNoOwner(t *testing.T) {
 	for _, key := range []string{"string", "json", "hash"} {
 		s := statusJSON(t, master, 0, key)
 		m := s.Masters[0]
-		if s.Verdict != "held" || m.NoLock == "" || s.Holder != nil || m.Holder != nil || s.Holds != nil || m.Holds != nil {
+		if s.Verdict != "held" || m.NoLock == "" || s.Holder != nil || m.Holder != nil || s.Holds != nil ||
+			m.Holds != nil {
 			t.Errorf("%s: %+v", key, s)
 		}
 		for _, ttl := range []*float64{s.TTL, m.TTL} {

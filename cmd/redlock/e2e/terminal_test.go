@@ -132,7 +132,9 @@ func TestHazard69AStoppedTerminalDoesNotDelayTheEndOfTheCommand(t *testing.T) {
 
 func TestHazard70CtrlZStopsTheWholeJob(t *testing.T) {
 	t.Parallel()
-	for name, redirected := range map[string]string{"stdin is the terminal": "", "stdin is no terminal": " </dev/null", "stdout is no terminal": " | cat"} {
+	for name, redirected := range map[string]string{
+		"stdin is the terminal": "", "stdin is no terminal": " </dev/null", "stdout is no terminal": " | cat",
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
 			p := s.shell()

@@ -45,7 +45,9 @@ func newPair(name string, authority *pair) (*pair, error) {
 	p := &pair{key: key, certificate: &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature, IPAddresses: []net.IP{
+			net.IPv4(127, 0, 0, 1),
+		},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}}
 	if authority == nil {
@@ -77,7 +79,8 @@ func (p *pair) save(ts *testscript.TestScript, name string) error {
 func startTLSMasters(ts *testscript.TestScript, neg bool, args []string) {
 	startFleet(ts, neg, args[0], redistest.Config{
 		TLS: &redistest.TLS{
-			CAFile: ts.MkAbs(args[1] + ".pem"), CertFile: ts.MkAbs(args[2] + ".pem"), KeyFile: ts.MkAbs(args[2] + ".key"),
+			CAFile: ts.MkAbs(args[1] + ".pem"), CertFile: ts.MkAbs(args[2] + ".pem"),
+			KeyFile: ts.MkAbs(args[2] + ".key"),
 		},
 		Password: args[3],
 		Args:     args[4:],

@@ -88,9 +88,13 @@ func closeAll(lockers []*redlock.Locker) {
 // arrive.
 func remove(ctx context.Context, client redis.UniversalClient, names []string) (left int, err error) {
 	for {
-		may := sendEach(ctx, client, names, func(p redis.Pipeliner, name string) *redis.IntCmd { return p.Del(ctx, name) }, nil) == nil
+		may := sendEach(ctx, client, names, func(p redis.Pipeliner, name string) *redis.IntCmd {
+			return p.Del(ctx, name)
+		}, nil) == nil
 		left = 0
-		if err := sendEach(ctx, client, names, func(p redis.Pipeliner, name string) *redis.IntCmd { return p.Exists(ctx, name) }, &left); err != nil {
+		if err := sendEach(ctx, client, names, func(p redis.Pipeliner, name string) *redis.IntCmd {
+			return p.Exists(ctx, name)
+		}, &left); err != nil {
 			return 0, err
 		}
 		if left == 0 || !may || !sleep(ctx, cleanAgain) {
@@ -101,7 +105,9 @@ func remove(ctx context.Context, client redis.UniversalClient, names []string) (
 
 // sendEach sends a command for each key separately, because the keys are in many slots of a cluster. It adds up the
 // results.
-func sendEach(ctx context.Context, client redis.UniversalClient, names []string, send func(redis.Pipeliner, string) *redis.IntCmd, sum *int) error {
+func sendEach(ctx context.Context, client redis.UniversalClient, names []string,
+	send func(redis.Pipeliner, string) *redis.IntCmd, sum *int,
+) error {
 	for from := 0; from < len(names); from += keysAtOnce {
 		page := names[from:min(from+keysAtOnce, len(names))]
 		var replies []*redis.IntCmd

@@ -187,9 +187,11 @@ func delta(old, now Measure, quantile string) Delta {
 	case old.N == 0 || now.N == 0:
 		d.Why = "nothing was measured"
 	case tooManyFailed(old) || tooManyFailed(now):
-		d.Why = fmt.Sprintf("of %d operations %d failed or did not end, then of %d %d", old.N+old.Failed, old.Failed+old.Unfinished, now.N+now.Failed, now.Failed+now.Unfinished)
+		d.Why = fmt.Sprintf("of %d operations %d failed or did not end, then of %d %d", old.N+old.Failed,
+			old.Failed+old.Unfinished, now.N+now.Failed, now.Failed+now.Unfinished)
 	case oldShort > mostShort(old) || newShort > mostShort(now):
-		d.Why = fmt.Sprintf("%d rounds have less than the %d operations that it takes; a longer -window has more", oldShort+newShort, leastOf(quantile))
+		d.Why = fmt.Sprintf("%d rounds have less than the %d operations that it takes; a longer -window has more",
+			oldShort+newShort, leastOf(quantile))
 	default:
 		_, d.P = MannWhitney(before, after)
 		return d
@@ -225,7 +227,8 @@ func (c *Comparison) judge() {
 		case row.Verdict != "":
 		case LeastP(row.Old.N, row.New.N)*float64(len(c.Rows)) >= c.Alpha:
 			row.Verdict = Unknown
-			row.Why = fmt.Sprintf("%d and %d rounds are too few to show any difference among %d rows; -rounds makes more", row.Old.N, row.New.N, len(c.Rows))
+			row.Why = fmt.Sprintf("%d and %d rounds are too few to show any difference among %d rows; -rounds "+
+				"makes more", row.Old.N, row.New.N, len(c.Rows))
 		case adjusted >= c.Alpha:
 			row.Verdict = NotShown
 		case !row.apart && math.Abs(row.Change) >= c.Worse:
@@ -249,7 +252,8 @@ func notes(old, now *Report) (notes []string) {
 	}
 	add("masters", names(old), names(now))
 	add("masters that did not answer", down(old), down(now))
-	add("machine", fmt.Sprintf("%s, %d CPUs", old.Platform, old.CPUs), fmt.Sprintf("%s, %d CPUs", now.Platform, now.CPUs))
+	add("machine", fmt.Sprintf("%s, %d CPUs", old.Platform, old.CPUs),
+		fmt.Sprintf("%s, %d CPUs", now.Platform, now.CPUs))
 	add("redlock", old.Version, now.Version)
 	add("Go", old.Go, now.Go)
 	return notes

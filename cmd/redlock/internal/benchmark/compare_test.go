@@ -17,7 +17,9 @@ var measures = []string{
 	"acquire, free", "release, free", "renew", "acquire, contended", "release, contended", "handoff",
 }
 
-var config = benchmark.Config{Rounds: 10, Window: time.Second, Workers: 4, Contenders: 3, Ops: 1000, TTL: 30 * time.Second}
+var config = benchmark.Config{
+	Rounds: 10, Window: time.Second, Workers: 4, Contenders: 3, Ops: 1000, TTL: 30 * time.Second,
+}
 
 // noisy returns a report of a bad day: rounds vary by a third, and one in eight is five times slower. It multiplies all
 // times of the measures in slower by factor.
@@ -63,7 +65,8 @@ func TestEqualResultsAreSeldomCalledSlower(t *testing.T) {
 		}
 		significant, single := false, false
 		for _, row := range c.Rows {
-			significant = significant || row.Verdict == benchmark.Slower || row.Verdict == benchmark.Faster || row.Verdict == benchmark.Small
+			significant = significant || row.Verdict == benchmark.Slower || row.Verdict == benchmark.Faster ||
+				row.Verdict == benchmark.Small
 			single = single || row.P < 0.05
 		}
 		if significant {
@@ -123,7 +126,8 @@ func TestOneBadRoundIsNoVerdict(t *testing.T) {
 	old, now := quiet(), quiet()
 	bad := 20000.0
 	now.Measures[3].Rounds[4].P50 = &bad
-	if c := compare(old, now, benchmark.Judgement{Quantiles: []string{"p50"}, Worse: 0.1}); c.Verdict != benchmark.NotSlower {
+	if c := compare(old, now, benchmark.Judgement{Quantiles: []string{"p50"}, Worse: 0.1}); c.Verdict !=
+		benchmark.NotSlower {
 		t.Errorf("%+v", c)
 	}
 }
@@ -134,7 +138,8 @@ func TestADifferenceThatDoesNotMatterIsNotSlower(t *testing.T) {
 	if c.Verdict != benchmark.NotSlower || c.Rows[0].Verdict != benchmark.Small || c.Rows[0].Adjusted > 0.05 {
 		t.Errorf("5%% more is %+v", c.Rows[0])
 	}
-	if c := compare(old, now, benchmark.Judgement{Quantiles: usual.Quantiles, Worse: 0.04}); c.Verdict != benchmark.Slower {
+	if c := compare(old, now, benchmark.Judgement{Quantiles: usual.Quantiles, Worse: 0.04}); c.Verdict !=
+		benchmark.Slower {
 		t.Errorf("5%% more, where 4%% matter, is %q", c.Verdict)
 	}
 }
@@ -166,9 +171,11 @@ func TestAnUndecidedComparisonIsUnknownAndDoesNotPass(t *testing.T) {
 				now.Measures[4].Rounds[n].N = 9
 			}
 		}, "3 rounds have less than the 10 operations"},
-		"failures":         {func(now *benchmark.Report) { now.Measures[4].Failed = 100 }, "100"},
-		"unfinished":       {func(now *benchmark.Report) { now.Measures[4].Unfinished = 100 }, "did not end"},
-		"nothing measured": {func(now *benchmark.Report) { now.Measures[4].Rounds, now.Measures[4].N = nil, 0 }, "nothing was measured"},
+		"failures":   {func(now *benchmark.Report) { now.Measures[4].Failed = 100 }, "100"},
+		"unfinished": {func(now *benchmark.Report) { now.Measures[4].Unfinished = 100 }, "did not end"},
+		"nothing measured": {func(now *benchmark.Report) {
+			now.Measures[4].Rounds, now.Measures[4].N = nil, 0
+		}, "nothing was measured"},
 	} {
 		now := steady(10, 200)
 		c.change(now)
@@ -204,11 +211,15 @@ func TestSeveralRunsShowTheNoiseBetweenThem(t *testing.T) {
 		{"all slower", fast, slow, benchmark.Slower, 60},
 		{"all faster", slow, fast, benchmark.NotSlower, 60},
 		{"not all slower", fast, mixed, benchmark.NotSlower, 60},
-		{"one that was not faster", append([]*benchmark.Report{steady(10, 300)}, fast...), slow[:1], benchmark.NotSlower, 50},
+		{
+			"one that was not faster", append([]*benchmark.Report{steady(10, 300)}, fast...), slow[:1],
+			benchmark.NotSlower, 50,
+		},
 	} {
 		got := benchmark.Compare(c.old, c.now, usual)
 		row := got.Rows[0]
-		if got.Verdict != c.verdict || row.Old.N+row.New.N != c.n || c.name == "all faster" && row.Verdict != benchmark.Faster {
+		if got.Verdict != c.verdict || row.Old.N+row.New.N != c.n || c.name == "all faster" &&
+			row.Verdict != benchmark.Faster {
 			t.Errorf("%s: %q, %+v", c.name, got.Verdict, row)
 		}
 		if overlap := strings.Contains(row.Why, "overlap"); overlap != (c.name == "not all slower") {
@@ -242,14 +253,21 @@ func TestRunsThatDifferAsAWholeAreNoVerdict(t *testing.T) {
 func TestReportsWithOtherSettingsAreNotCompared(t *testing.T) {
 	same := benchmark.SettingsOf(config, 5)
 	for word, change := range map[string]func(*benchmark.Config, *int){
-		"-rate": func(c *benchmark.Config, _ *int) { c.Rate = 100 }, "-window": func(c *benchmark.Config, _ *int) { c.Window++ },
-		"-workers": func(c *benchmark.Config, _ *int) { c.Workers++ }, "-contenders": func(c *benchmark.Config, _ *int) { c.Contenders++ },
+		"-rate": func(c *benchmark.Config, _ *int) { c.Rate = 100 }, "-window": func(c *benchmark.Config, _ *int) {
+			c.Window++
+		},
+		"-workers": func(c *benchmark.Config, _ *int) {
+			c.Workers++
+		}, "-contenders": func(c *benchmark.Config, _ *int) { c.Contenders++ },
 		"-ops": func(c *benchmark.Config, _ *int) { c.Ops-- }, "-ttl": func(c *benchmark.Config, _ *int) { c.TTL++ },
-		"-fenced": func(c *benchmark.Config, _ *int) { c.Fenced = true }, "number of masters": func(_ *benchmark.Config, n *int) { *n = 3 },
+		"-fenced": func(c *benchmark.Config, _ *int) {
+			c.Fenced = true
+		}, "number of masters": func(_ *benchmark.Config, n *int) { *n = 3 },
 	} {
 		c, n := config, 5
 		change(&c, &n)
-		if err := benchmark.Comparable(same, benchmark.SettingsOf(c, n)); err == nil || !strings.Contains(err.Error(), word) {
+		if err := benchmark.Comparable(same, benchmark.SettingsOf(c, n)); err == nil ||
+			!strings.Contains(err.Error(), word) {
 			t.Errorf("%s: %v", word, err)
 		}
 	}

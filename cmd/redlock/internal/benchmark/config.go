@@ -77,7 +77,8 @@ func (c Config) Check() error {
 	case c.Ops < leastOps && (c.Ops != 0 || !c.Unlimited):
 		return fmt.Errorf("-ops %d: want at least %d", c.Ops, leastOps)
 	case c.Ops > 0 && c.Rate*cycleOps > float64(c.Ops):
-		return fmt.Errorf("-rate %v: an acquisition and a release are two operations, and -ops allows %d a second", c.Rate, c.Ops)
+		return fmt.Errorf("-rate %v: an acquisition and a release are two operations, and -ops allows %d a second",
+			c.Rate, c.Ops)
 	}
 	return c.checkLimits()
 }
@@ -95,7 +96,8 @@ func (c Config) checkLimits() error {
 	case c.Contenders > MaxWorkers:
 		return fmt.Errorf("-contenders %d: at most %d%s", c.Contenders, MaxWorkers, unless)
 	case c.Time() > MaxTime:
-		return fmt.Errorf("-rounds and -window: %d parts of %d × %v take %v, at most %v%s", len(parts), c.Rounds, c.Window, c.Time(), MaxTime, unless)
+		return fmt.Errorf("-rounds and -window: %d parts of %d × %v take %v, at most %v%s", len(parts), c.Rounds,
+			c.Window, c.Time(), MaxTime, unless)
 	}
 	return nil
 }

@@ -19,7 +19,8 @@ func TestLimitsProtectMastersUnlessTheyAreLifted(t *testing.T) {
 	} {
 		c := config
 		change(&c)
-		if err := c.Check(); err == nil || !strings.Contains(err.Error(), word) || !strings.Contains(err.Error(), "-unlimited") {
+		if err := c.Check(); err == nil || !strings.Contains(err.Error(), word) ||
+			!strings.Contains(err.Error(), "-unlimited") {
 			t.Errorf("%s: %v", word, err)
 		}
 		c.Unlimited = true
@@ -33,9 +34,13 @@ func TestInvalidSettingsAreRefused(t *testing.T) {
 	for word, change := range map[string]func(*benchmark.Config){
 		"-rounds 0": func(c *benchmark.Config) { c.Rounds = 0 }, "-window": func(c *benchmark.Config) { c.Window = 0 },
 		"-pause":     func(c *benchmark.Config) { c.Pause = -1 },
-		"-workers 0": func(c *benchmark.Config) { c.Workers = 0 }, "-contenders 1": func(c *benchmark.Config) { c.Contenders = 1 },
+		"-workers 0": func(c *benchmark.Config) { c.Workers = 0 }, "-contenders 1": func(c *benchmark.Config) {
+			c.Contenders = 1
+		},
 		"-ttl": func(c *benchmark.Config) { c.TTL = 0 }, "-rate NaN": func(c *benchmark.Config) { c.Rate = math.NaN() },
-		"-ops 0": func(c *benchmark.Config) { c.Ops = 0 }, "are two operations": func(c *benchmark.Config) { c.Rate = 501 },
+		"-ops 0": func(c *benchmark.Config) { c.Ops = 0 }, "are two operations": func(c *benchmark.Config) {
+			c.Rate = 501
+		},
 	} {
 		c := config
 		change(&c)

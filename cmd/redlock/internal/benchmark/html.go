@@ -73,7 +73,8 @@ func drawn(r *Report, old []*Report) chart {
 		}
 		for _, q := range []string{"p50", "p99"} {
 			if v, ok := m.get(q); ok {
-				row.Marks = append(row.Marks, mark{X: pixel(x(axis.At(v))), Y1: base - rowHeight, Y2: base, Tail: q != "p50"})
+				row.Marks = append(row.Marks,
+					mark{X: pixel(x(axis.At(v))), Y1: base - rowHeight, Y2: base, Tail: q != "p50"})
 			}
 		}
 		c.Rows = append(c.Rows, row)

@@ -70,15 +70,17 @@ func (p *htmlPage) comparison(c *Comparison) {
 		if row.Why != "" {
 			verdict += ": " + row.Why
 		}
-		p.add(`<tr><th scope="row">%s</th><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%v+%v</td><td class="text %s">%s</td></tr>`+"\n",
-			row.Measure, row.Quantile, ShowCenter(row.Old), ShowCenter(row.New), ShowPercent(row.Change), ShowP(row.Adjusted),
+		p.add(`<tr><th scope="row">%s</th><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%v+%v</td>`+
+			`<td class="text %s">%s</td></tr>`+"\n",
+			row.Measure, row.Quantile, ShowCenter(row.Old), ShowCenter(row.New), ShowPercent(row.Change),
+			ShowP(row.Adjusted),
 			row.Old.N, row.New.N, classOf(row.Verdict), verdict)
 	}
 	p.add(`</tbody>
 </table></div>
-<p class="soft">Times are medians of the rounds, with an interval that has the median with 95 %% probability; a range in brackets is that of fewer than
-six rounds. p is of the Mann-Whitney U test, after the method of Holm for all rows together. Slower and faster are said where p is
-below %v and the median has changed by %s or more.</p>
+<p class="soft">Times are medians of the rounds, with an interval that has the median with 95 %% probability; a range in
+brackets is that of fewer than six rounds. p is of the Mann-Whitney U test, after the method of Holm for all rows
+together. Slower and faster are said where p is below %v and the median has changed by %s or more.</p>
 `, c.Alpha, ShowPart(c.Worse))
 }
 
@@ -105,10 +107,12 @@ func (p *htmlPage) chart(c chart) {
 	if c.Old {
 		before = `<span class="key"><i class="o"></i>before</span>`
 	}
-	fmt.Fprintf(p, `<p><span class="key"><i class="b"></i>operations</span>%s<span class="key"><i class="m"></i>p50</span>`+
-		`<span class="key"><i class="t"></i>p99</span></p>
+	fmt.Fprintf(p,
+		`<p><span class="key"><i class="b"></i>operations</span>%s<span class="key"><i class="m"></i>p50</span>`+
+			`<span class="key"><i class="t"></i>p99</span></p>
 <figure>
-<svg viewBox="0 0 %d %d" role="img" aria-label="Histograms of all measures over one logarithmic axis of time; the table below has their numbers">
+<svg viewBox="0 0 %d %d" role="img"
+aria-label="Histograms of all measures over one logarithmic axis of time; the table below has their numbers">
 `, before, c.Width, c.Height)
 	for _, t := range c.Ticks {
 		p.add(`<line class="grid" x1="%s" x2="%s" y1="20" y2="%v"/>`+"\n", t.X, t.X, c.Bottom)
@@ -152,7 +156,7 @@ func (p *htmlPage) measures(measures []Measure) {
 	}
 	p.WriteString(`</tbody>
 </table></div>
-<p class="soft">A quantile is absent where less than one operation lies beyond it. Each bar is a part of the axis of time; within a row their heights are in
-proportion.</p>
+<p class="soft">A quantile is absent where less than one operation lies beyond it. Each bar is a
+part of the axis of time; within a row their heights are in proportion.</p>
 `)
 }

@@ -37,11 +37,13 @@ func TestThePageNeedsNoOtherFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := out.String()
-	if found := regexp.MustCompile(`(?i)\s(src|href)=|url\(|@import|<script|<link|https?:`).FindAllString(page, -1); found != nil {
+	if found := regexp.MustCompile(`(?i)\s(src|href)=|url\(|@import|<script|<link|https?:`).
+		FindAllString(page, -1); found != nil {
 		t.Errorf("the page refers to %q", found)
 	}
 	for _, want := range []string{
-		"prefers-color-scheme: dark", `role="img"`, `aria-label="`, `<th scope="row">handoff</th>`, `class="bar" d="M`, `class="old" d="M`, "&lt;script&gt;", "old.json",
+		"prefers-color-scheme: dark", `role="img"`, `aria-label="`, `<th scope="row">handoff</th>`, `class="bar" d="M`,
+		`class="old" d="M`, "&lt;script&gt;", "old.json",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
@@ -61,7 +63,8 @@ func TestAnEmptyReportMakesAPage(t *testing.T) {
 	r := noisy(rand.New(rand.NewPCG(1, 2)), 0, 1)
 	r.Interrupted = true
 	var out strings.Builder
-	if err := benchmark.WriteHTML(&out, r, nil); err != nil || !strings.Contains(out.String(), "Nothing was measured") || !strings.Contains(out.String(), "interrupted") {
+	if err := benchmark.WriteHTML(&out, r, nil); err != nil ||
+		!strings.Contains(out.String(), "Nothing was measured") || !strings.Contains(out.String(), "interrupted") {
 		t.Errorf("%v: %s", err, out.String())
 	}
 }
@@ -103,7 +106,10 @@ func TestBinsCountEverythingOnce(t *testing.T) {
 }
 
 func TestTimesAreShownWithThreeDigits(t *testing.T) {
-	for us, want := range map[float64]string{0: "0s", 0.5: "500ns", 1: "1µs", 82.34: "82.3µs", 999.6: "1ms", 1234: "1.23ms", 12345: "12.3ms", 1234567: "1.23s"} {
+	for us, want := range map[float64]string{
+		0: "0s", 0.5: "500ns", 1: "1µs", 82.34: "82.3µs", 999.6: "1ms", 1234: "1.23ms", 12345: "12.3ms",
+		1234567: "1.23s",
+	} {
 		if got := benchmark.Show(us); got != want {
 			t.Errorf("%v is %q, want %q", us, got, want)
 		}

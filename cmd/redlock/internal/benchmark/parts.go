@@ -89,7 +89,8 @@ func (w *window) free(ctx context.Context) {
 		n := 0
 		w.loop(ctx, cycles, w.of(acquireFree), func(from time.Time) error {
 			n++
-			lock, err := w.acquire(ctx, w.target.Locker, freeKey(w.prefix, worker, n%keysPerWorker), from, w.of(acquireFree))
+			lock, err := w.acquire(ctx, w.target.Locker, freeKey(w.prefix, worker, n%keysPerWorker), from,
+				w.of(acquireFree))
 			if err != nil {
 				return err
 			}
@@ -105,7 +106,8 @@ func (w *window) renewals(ctx context.Context) {
 		var lock *redlock.Lock
 		w.loop(ctx, extensions, w.of(renew), func(from time.Time) (err error) {
 			if lock == nil || lock.Err() != nil {
-				if lock, err = w.target.Locker.Acquire(ctx, heldKey(w.prefix, worker), w.config.TTL, w.options...); err != nil {
+				if lock, err = w.target.Locker.Acquire(ctx, heldKey(w.prefix, worker), w.config.TTL,
+					w.options...); err != nil {
 					w.of(renew).note(ctx, time.Since(from), err)
 					return err
 				}
@@ -187,7 +189,9 @@ func (w *window) loop(ctx context.Context, p *pace, s *series, do func(from time
 	}
 }
 
-func (w *window) acquire(ctx context.Context, l *redlock.Locker, key string, from time.Time, s *series) (*redlock.Lock, error) {
+func (w *window) acquire(ctx context.Context, l *redlock.Locker, key string, from time.Time, s *series) (*redlock.Lock,
+	error,
+) {
 	w.operations.Add(1)
 	lock, err := l.Acquire(ctx, key, w.config.TTL, w.options...)
 	s.note(ctx, time.Since(from), err)

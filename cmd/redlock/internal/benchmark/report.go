@@ -47,8 +47,9 @@ type Settings struct {
 
 func settingsOf(c Config, masters int) Settings {
 	s := Settings{
-		Loop: "closed", Rate: c.Rate, Rounds: c.Rounds, Window: c.Window.Seconds(), Workers: c.Workers, Contenders: c.Contenders,
-		Ops: c.Ops, TTL: c.TTL.Seconds(), Fenced: c.Fenced, Masters: masters,
+		Loop: "closed", Rate: c.Rate, Rounds: c.Rounds, Window: c.Window.Seconds(), Workers: c.Workers,
+		Contenders: c.Contenders,
+		Ops:        c.Ops, TTL: c.TTL.Seconds(), Fenced: c.Fenced, Masters: masters,
 	}
 	if c.Rate > 0 {
 		s.Loop = "open"
@@ -68,10 +69,11 @@ type Master struct {
 
 // Measure is one kind of operation.
 type Measure struct {
-	Name       string `json:"name"`
-	N          int    `json:"n"`
-	Failed     int    `json:"failed"`
-	Unfinished int    `json:"unfinished"` // counted in N with the time that they had taken when the window was long over
+	Name   string `json:"name"`
+	N      int    `json:"n"`
+	Failed int    `json:"failed"`
+	// counted in N with the time that they had taken when the window was long over
+	Unfinished int    `json:"unfinished"`
 	Error      string `json:"error,omitempty"`
 	Quantiles
 	Max     float64  `json:"max_us"`
@@ -139,7 +141,10 @@ func quantilesOf(h *Histogram, all bool) (q Quantiles) {
 }
 
 func newMeasure(name string, rounds []Round, total *Histogram, why string) Measure {
-	m := Measure{Name: name, N: total.Count(), Error: why, Quantiles: quantilesOf(total, false), Max: micros(total.Max()), Rounds: rounds, Buckets: total.Buckets()}
+	m := Measure{
+		Name: name, N: total.Count(), Error: why, Quantiles: quantilesOf(total, false), Max: micros(total.Max()),
+		Rounds: rounds, Buckets: total.Buckets(),
+	}
 	for _, r := range rounds {
 		m.Failed += r.Failed
 		m.Unfinished += r.Unfinished

@@ -127,10 +127,16 @@ func (r *run) whyNot() error {
 // measure plays all parts, round by round. Each round begins with the next part.
 func (r *run) measure(ctx context.Context, tell func(Progress)) error {
 	var now atomic.Pointer[Progress]
-	now.Store(&Progress{Part: parts[0], Rounds: r.config.Rounds, Left: r.config.Time() + time.Duration(r.config.Rounds-1)*r.config.Pause})
+	now.Store(&Progress{
+		Part: parts[0], Rounds: r.config.Rounds, Left: r.config.Time() +
+			time.Duration(r.config.Rounds-1)*r.config.Pause,
+	})
 	defer r.telling(tell, &now)()
 	for part, name := range parts {
-		now.Store(&Progress{Part: name, Rounds: r.config.Rounds, Left: r.config.Time() + time.Duration(r.config.Rounds-1)*r.config.Pause})
+		now.Store(&Progress{
+			Part: name, Rounds: r.config.Rounds, Left: r.config.Time() +
+				time.Duration(r.config.Rounds-1)*r.config.Pause,
+		})
 		if err := r.window(min(warmUp, r.config.Window)).played(ctx, part); err != nil {
 			return err
 		}
@@ -141,7 +147,8 @@ func (r *run) measure(ctx context.Context, tell func(Progress)) error {
 		}
 		for turn := range parts {
 			part := (round + turn) % len(parts)
-			left := r.config.Time() - time.Duration(round*len(parts)+turn)*r.config.Window + time.Duration(r.config.Rounds-round-1)*r.config.Pause
+			left := r.config.Time() - time.Duration(round*len(parts)+turn)*r.config.Window +
+				time.Duration(r.config.Rounds-round-1)*r.config.Pause
 			now.Store(&Progress{Part: parts[part], Round: round + 1, Rounds: r.config.Rounds, Left: left})
 			w := r.window(r.config.Window)
 			err := w.played(ctx, part)
@@ -229,8 +236,10 @@ func (w *window) keep(part int) {
 // report returns the results of the run.
 func (r *run) report() *Report {
 	report := &Report{
-		Format: reportFormat, Time: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		CPUs: runtime.NumCPU(), Settings: settingsOf(r.config, len(r.target.Masters)), Seconds: r.measured.Seconds(), Operations: r.operations.Load(),
+		Format: reportFormat, Time: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		CPUs:     runtime.NumCPU(), Settings: settingsOf(r.config, len(r.target.Masters)),
+		Seconds: r.measured.Seconds(), Operations: r.operations.Load(),
 		Overlaps: r.overlaps, Masters: r.masters(),
 	}
 	for _, name := range measuresOf(report.Masters) {

@@ -20,7 +20,9 @@ import (
 
 // short is a run that a test has time for.
 func short() benchmark.Config {
-	return benchmark.Config{Rounds: 2, Window: 50 * time.Millisecond, Workers: 2, Contenders: 2, Ops: 1000, TTL: 5 * time.Second}
+	return benchmark.Config{
+		Rounds: 2, Window: 50 * time.Millisecond, Workers: 2, Contenders: 2, Ops: 1000, TTL: 5 * time.Second,
+	}
 }
 
 // targetOf opens masters as the command does. Run closes the Lockers.
@@ -82,7 +84,8 @@ func populated(t *testing.T, n int) (servers []*redistest.Server, before []map[s
 		for _, err := range []error{
 			s.Client().Set(t.Context(), "orders:1", fmt.Sprint("of ", i), 0).Err(),
 			s.Client().HSet(t.Context(), "redlock-bench:somebody", "field", "value").Err(),
-			s.Client().ZAdd(t.Context(), single.CounterKey("orders:1"), redis.Z{Score: 7, Member: "redlock:token"}).Err(),
+			s.Client().ZAdd(t.Context(), single.CounterKey("orders:1"), redis.Z{Score: 7, Member: "redlock:token"}).
+				Err(),
 			s.Client().Set(t.Context(), "held", "somebody", time.Hour).Err(),
 		} {
 			if err != nil {
@@ -101,7 +104,8 @@ func untouched(t *testing.T, servers []*redistest.Server, before []map[string]st
 	t.Helper()
 	for i, s := range servers {
 		if after := keyspace(t, s); !maps.Equal(after, before[i]) {
-			t.Errorf("master %d has %q, and had %q", i, slices.Sorted(maps.Keys(after)), slices.Sorted(maps.Keys(before[i])))
+			t.Errorf("master %d has %q, and had %q", i, slices.Sorted(maps.Keys(after)),
+				slices.Sorted(maps.Keys(before[i])))
 		}
 	}
 }
@@ -143,7 +147,9 @@ func TestEverythingIsMeasuredAndNothingIsLeft(t *testing.T) {
 func TestAnInterruptedRunLeavesNothing(t *testing.T) {
 	t.Parallel()
 	servers, before := populated(t, 3)
-	for name, key := range map[string]string{"a free lock": "*free:*", "a contended lock": "redlock-bench:*contended", "a lock that is renewed": "*held:*"} {
+	for name, key := range map[string]string{
+		"a free lock": "*free:*", "a contended lock": "redlock-bench:*contended", "a lock that is renewed": "*held:*",
+	} {
 		t.Run(name, func(t *testing.T) {
 			c := short()
 			c.Rounds, c.Window, c.Fenced, c.Unlimited = 1000, time.Second, true, true
@@ -179,14 +185,16 @@ func TestAMasterThatIsDownIsReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Masters[1].Usable || r.Masters[1].Error == "" || r.Measures[1].N != 0 || r.Measures[0].N == 0 || len(r.Keys.Unknown) != 1 {
+	if r.Masters[1].Usable || r.Masters[1].Error == "" || r.Measures[1].N != 0 || r.Measures[0].N == 0 ||
+		len(r.Keys.Unknown) != 1 {
 		t.Errorf("%+v", r)
 	}
 	if text := strings.Join(r.Warnings(), "\n"); !strings.Contains(text, down.Addr()+" did not answer") {
 		t.Errorf("warnings: %q", text)
 	}
 	var page strings.Builder
-	if err := benchmark.WriteHTML(&page, r, nil); err != nil || !strings.Contains(page.String(), "did not answer and was not measured") {
+	if err := benchmark.WriteHTML(&page, r, nil); err != nil ||
+		!strings.Contains(page.String(), "did not answer and was not measured") {
 		t.Errorf("%v: %s", err, page.String())
 	}
 }

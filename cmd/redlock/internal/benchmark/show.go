@@ -82,7 +82,8 @@ func (s Settings) String() string {
 	if s.Fenced {
 		kind = "fenced, "
 	}
-	return fmt.Sprintf("%d rounds of %v, %s, %d workers, %d contenders, %s, %sttl %v", s.Rounds, seconds(s.Window), loop, s.Workers, s.Contenders,
+	return fmt.Sprintf("%d rounds of %v, %s, %d workers, %d contenders, %s, %sttl %v", s.Rounds, seconds(s.Window),
+		loop, s.Workers, s.Contenders,
 		pace, kind, seconds(s.TTL))
 }
 

@@ -155,16 +155,20 @@ func TestSamplesWithoutOverlapHaveTheLeastP(t *testing.T) {
 
 func TestIntervalsOfMediansMatchTheTables(t *testing.T) {
 	// The ranks of order statistics that enclose the median with 95 % or more.
-	for n, ranks := range map[int][2]float64{6: {1, 6}, 8: {1, 8}, 9: {2, 8}, 10: {2, 9}, 12: {3, 10}, 15: {4, 12}, 20: {6, 15}, 25: {8, 18}, 30: {10, 21}} {
+	for n, ranks := range map[int][2]float64{
+		6: {1, 6}, 8: {1, 8}, 9: {2, 8}, 10: {2, 9}, 12: {3, 10}, 15: {4, 12}, 20: {6, 15}, 25: {8, 18}, 30: {10, 21},
+	} {
 		var values []float64
 		for i := n; i > 0; i-- {
 			values = append(values, float64(i))
 		}
-		if median, low, high, known := benchmark.Median(values); !known || low != ranks[0] || high != ranks[1] || median != float64(n+1)/2 {
+		if median, low, high, known := benchmark.Median(values); !known || low != ranks[0] || high != ranks[1] ||
+			median != float64(n+1)/2 {
 			t.Errorf("%d values: %v, from %v to %v (%v), want %v", n, median, low, high, known, ranks)
 		}
 	}
-	if median, low, high, known := benchmark.Median([]float64{5, 1, 3, 2, 4}); known || median != 3 || low != 1 || high != 5 {
+	if median, low, high, known := benchmark.Median([]float64{5, 1, 3, 2, 4}); known || median != 3 || low != 1 ||
+		high != 5 {
 		t.Errorf("five values: %v, from %v to %v (%v)", median, low, high, known)
 	}
 	if _, _, _, known := benchmark.Median(nil); known {

@@ -17,13 +17,13 @@
 //	redlock is stopped (SIGSTOP, a debugger)       watch kills the job when the validity ends
 //	redlock is killed                              watch asks the job to end, and kills it a grace later or when the
 //	                                               validity ends; on Linux the kernel also asks the command itself
-//	redlock under redlock, and the inner one       the inner watch kills the inner job at once: the outer lock may be over
-//	is killed
+//	redlock under redlock, and the inner one       the inner watch kills the inner job at once: the outer lock may
+//	is killed                                      be over
 //	watch is killed or stopped                     redlock goes on as before, and starts another watch if it is gone
 //	the whole machine stands still                 all wake up together; both read a clock that went on in that time
 //	Ctrl-Z                                         redlock stops the whole job before it stops itself. Only redlock
-//	                                               continues the job, and checks its lock first. If redlock is not back
-//	                                               when the validity ends, watch kills the stopped job
+//	                                               continues the job, and checks its lock first. If redlock is not
+//	                                               back when the validity ends, watch kills the stopped job
 //
 // A terminal has one foreground group, which reads from it and gets the signals of its keys. If standard input and
 // output are both the terminal, the job is in the foreground from the start. Otherwise, for example in a pipe,

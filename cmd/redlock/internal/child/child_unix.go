@@ -44,7 +44,9 @@ func Start(cfg Config) (*Process, error) {
 		if !strings.Contains(path, "/") {
 			path = "./" + path
 		}
-		return nil, fmt.Errorf("PATH leads to %q only by a relative part, such as \".\", which is not relied on; if you mean it, say %s", cfg.Argv[0], path)
+		return nil,
+			fmt.Errorf("PATH leads to %q only by a relative part, such as \".\", which is not relied on; if you mean "+
+				"it, say %s", cfg.Argv[0], path)
 	case err != nil:
 		return nil, err
 	}
@@ -66,7 +68,8 @@ func Start(cfg Config) (*Process, error) {
 	}
 	defer func() { _ = unix.Close(inherited) }()
 	cmd := &exec.Cmd{
-		Path: own, Args: append([]string{os.Args[0], ExecCommand, strconv.Itoa(inherited), path}, cfg.Argv...), Env: cfg.Env,
+		Path: own, Args: append([]string{os.Args[0], ExecCommand, strconv.Itoa(inherited), path}, cfg.Argv...),
+		Env:   cfg.Env,
 		Stdin: cfg.Stdin, Stdout: cfg.Stdout, Stderr: cfg.Stderr,
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}

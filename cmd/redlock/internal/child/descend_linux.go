@@ -56,7 +56,8 @@ func isOwn(pid int) bool {
 }
 
 // errOtherProc is the reason why a command does not start if /proc numbers processes differently.
-var errOtherProc = errors.New("/proc is not of this PID namespace, so the processes that the command starts can't be found; " +
+var errOtherProc = errors.New("/proc is not of this PID namespace, so the processes that the command starts can't be " +
+	"found; " +
 	"mount it, as unshare --mount-proc does")
 
 // adopt makes this program the parent of orphans below it. Its present children do not belong to the command.

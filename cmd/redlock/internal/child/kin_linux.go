@@ -16,7 +16,8 @@ import (
 const kinAgain = 10 * time.Millisecond
 
 // ErrLeadsNothing says that the children of the process can't be told from the children of other processes.
-var ErrLeadsNothing = errors.New("leads neither a session nor a process group, so what it starts can't be told from others; start it by setsid")
+var ErrLeadsNothing = errors.New("leads neither a session nor a process group, so what it starts can't be told from " +
+	"others; start it by setsid")
 
 // KinGone returns a channel that is closed when the process and its kin have ended. If the process leads a session, its
 // kin are the session's processes. If it leads only a process group, they are the group's. This program does not count,
@@ -56,7 +57,8 @@ func kinOf(field int, id string) int {
 	own, _ := os.ReadFile("/proc/self/comm")
 	for _, pid := range processes() {
 		fields := statOf(pid)
-		if pid == os.Getpid() || len(fields) <= field || string(fields[field]) != id || bytes.ContainsAny(fields[state], "ZX") {
+		if pid == os.Getpid() || len(fields) <= field || string(fields[field]) != id ||
+			bytes.ContainsAny(fields[state], "ZX") {
 			continue
 		}
 		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))

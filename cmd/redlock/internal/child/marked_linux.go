@@ -59,7 +59,7 @@ const (
 //
 //	starts one and is found then    the new one is in the next list: once the signal is pending, no fork succeeds
 //	starts one and ends unfound     the number of the new one is not in this list, so another list is read
-//	becomes another program         it has no environment, or the old one: find looks at it in every list until it has one
+//	becomes another program         it has no environment, or the old one: find looks again until it has one
 //
 // When there is nothing new, find looks again at all processes that did not have the entry. Without this look it
 // missed, once in a whole run of the tests, a process that was always in the middle of an exec.

@@ -163,10 +163,15 @@ func TestHazard93AShellDoesNotSeeItsJobStopped(t *testing.T) {
 		args      []string
 		processes int
 	}{
-		"that waits for it":           {[]string{bash, "-c", `set -m; sleep 60 & wait`}, 2},
-		"that runs it":                {[]string{bash, "-c", `set -m; sleep 60; echo over`}, 2},
-		"that leads no group":         {[]string{"timeout", "100", bash, "-c", `set -m; sleep 60; echo over`}, 3},
-		"under another, with its own": {[]string{"timeout", "100", bash, "-c", `set -m; timeout 90 bash -c 'set -m; sleep 60; echo over' & wait; echo over`}, 5},
+		"that waits for it":   {[]string{bash, "-c", `set -m; sleep 60 & wait`}, 2},
+		"that runs it":        {[]string{bash, "-c", `set -m; sleep 60; echo over`}, 2},
+		"that leads no group": {[]string{"timeout", "100", bash, "-c", `set -m; sleep 60; echo over`}, 3},
+		"under another, with its own": {
+			[]string{
+				"timeout", "100", bash, "-c",
+				`set -m; timeout 90 bash -c 'set -m; sleep 60; echo over' & wait; echo over`,
+			}, 5,
+		},
 	} {
 		t.Run(name, func(t *testing.T) { stopAndGoOn(t, tt.args, tt.processes) })
 	}

@@ -21,7 +21,10 @@ const (
 // Forwarded are the signals that this program passes on to its command. It leaves out signals that this program's
 // parent made it ignore, as nohup does with SIGHUP and a script's & with SIGINT: the command ignores them too.
 func Forwarded() []os.Signal {
-	all := []os.Signal{syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, Stop, Continue}
+	all := []os.Signal{
+		syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, Stop,
+		Continue,
+	}
 	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
 		if !signal.Ignored(sig) {
 			all = append(all, sig)

@@ -25,9 +25,11 @@ func TestOrdersAreReadAsTheyAreWritten(t *testing.T) {
 		want      []Order
 		dismissed bool
 	}{
-		"nothing":                      {},
-		"one":                          {in: first.line(), want: []Order{first}},
-		"two and a dismissal":          {in: first.line() + second.line() + dismissed, want: []Order{first, second}, dismissed: true},
+		"nothing": {},
+		"one":     {in: first.line(), want: []Order{first}},
+		"two and a dismissal": {
+			in: first.line() + second.line() + dismissed, want: []Order{first, second}, dismissed: true,
+		},
 		"a dismissal only":             {in: dismissed, dismissed: true},
 		"nothing after the dismissal":  {in: dismissed + first.line(), dismissed: true},
 		"half an order":                {in: first.line() + "12 99", want: []Order{first}},
@@ -93,7 +95,8 @@ func (w *watched) over(t *testing.T, last Order, ended bool, atMost time.Duratio
 	t.Helper()
 	<-w.done
 	if w.last != last || w.ended != ended || w.at > atMost || !ended && w.at < last.Deadline {
-		t.Errorf("it ended at %v with (%v, %v), want at most %v and (%v, %v)", w.at, w.last, w.ended, atMost, last, ended)
+		t.Errorf("it ended at %v with (%v, %v), want at most %v and (%v, %v)", w.at, w.last, w.ended, atMost, last,
+			ended)
 	}
 }
 

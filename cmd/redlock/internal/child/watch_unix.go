@@ -59,7 +59,8 @@ func StartWatch() (*Watch, error) {
 	}
 	defer out.Close()
 	cmd := &exec.Cmd{
-		Path: path, Args: []string{os.Args[0], WatchCommand}, Env: []string{"GOMAXPROCS=1"}, Dir: "/", Stdin: in, Stdout: out,
+		Path: path, Args: []string{os.Args[0], WatchCommand}, Env: []string{"GOMAXPROCS=1"}, Dir: "/", Stdin: in,
+		Stdout:      out,
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	err = startOwn(func() (int, error) {

@@ -49,7 +49,9 @@ type held struct {
 
 // with takes the lock, runs work under it, and closes the Locker and the masters. work releases the lock, and returns
 // the release's error and its own.
-func (t *taker) with(ctx context.Context, io *terminal, options []redlock.Option, work func(h *held) (released, err error)) error {
+func (t *taker) with(ctx context.Context, io *terminal, options []redlock.Option,
+	work func(h *held) (released, err error),
+) error {
 	t.renewals.changed = t.renewalChanged
 	t.notes(io)
 	defer t.log.notes.flush()
@@ -63,7 +65,9 @@ func (t *taker) with(ctx context.Context, io *terminal, options []redlock.Option
 	defer masters.close()
 	child.WriteErrors() // a closed standard error does not end the supervision
 	t.signals = make(chan os.Signal, 16)
-	ends := slices.DeleteFunc(child.Forwarded(), func(sig os.Signal) bool { return !child.Ends(sig) && sig != child.Report })
+	ends := slices.DeleteFunc(child.Forwarded(), func(sig os.Signal) bool {
+		return !child.Ends(sig) && sig != child.Report
+	})
 	signal.Notify(t.signals, ends...)
 	defer signal.Stop(t.signals)
 
@@ -80,7 +84,8 @@ func (t *taker) with(ctx context.Context, io *terminal, options []redlock.Option
 		closeSoon(locker, confirmedTimeout) // for masters that have not answered yet
 		return t.log.last(err)
 	}
-	done, timeout := entry{Event: eventReleased, Slot: h.slot, Token: t.token(h), Held: time.Since(h.since).Seconds()}, confirmedTimeout
+	done, timeout := entry{Event: eventReleased, Slot: h.slot, Token: t.token(h), Held: time.Since(h.since).Seconds()},
+		confirmedTimeout
 	text := fmt.Sprintf("released %s after %s", t.what(), brief(time.Since(h.since)))
 	switch {
 	case isNotHeld(released):
@@ -97,7 +102,10 @@ func (t *taker) with(ctx context.Context, io *terminal, options []redlock.Option
 
 // notes opens the journal.
 func (t *taker) notes(io *terminal) {
-	t.log = &journal{notes: newNotes(io.err), keys: t.keys, json: t.form == jsonForm, verbose: t.verbose, quiet: t.quiet}
+	t.log = &journal{
+		notes: newNotes(io.err), keys: t.keys, json: t.form == jsonForm, verbose: t.verbose,
+		quiet: t.quiet,
+	}
 }
 
 // token returns the lock's token as text; "" if it has none.
@@ -130,7 +138,8 @@ func (t *taker) renewalChanged(failed string) {
 
 // conflict gives an error for a held lock the status of -E.
 func (t *taker) conflict(err error) error {
-	if _, is := errors.AsType[*statusError](err); is || t.conflictStatus == statusHeld || !errors.Is(err, redlock.ErrHeld) {
+	if _, is := errors.AsType[*statusError](err); is || t.conflictStatus == statusHeld ||
+		!errors.Is(err, redlock.ErrHeld) {
 		return err
 	}
 	if t.quiet { // a user who chooses a status reads the status
@@ -140,7 +149,9 @@ func (t *taker) conflict(err error) error {
 }
 
 // acquire waits for the lock. A signal that is meant to end a program ends the wait.
-func (t *taker) acquire(ctx context.Context, io *terminal, locker *redlock.Locker, options []redlock.Option) (*held, error) {
+func (t *taker) acquire(ctx context.Context, io *terminal, locker *redlock.Locker, options []redlock.Option) (*held,
+	error,
+) {
 	ctx, cancel := context.WithCancel(ctx)
 	watched := make(chan os.Signal)
 	w := &wait{taker: t, locker: locker, began: time.Now(), asked: make(chan struct{}, 1)}
@@ -184,7 +195,8 @@ func (t *taker) attempts(ctx context.Context, io *terminal, w *wait, options []r
 	if never := w.forItself(ctx, above(io.getenv), err); never != nil {
 		return nil, never
 	}
-	passes := errors.Is(err, redlock.ErrHeld) || errors.Is(err, redlock.ErrContended) || errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, redlock.ErrExpired)
+	passes := errors.Is(err, redlock.ErrHeld) || errors.Is(err, redlock.ErrContended) ||
+		errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, redlock.ErrExpired)
 	if t.try || t.wait == 0 || !passes || ctx.Err() != nil {
 		return nil, w.inWords(err)
 	}
@@ -271,7 +283,9 @@ func (w *wait) inWords(err error) error {
 	case t.permits == 1:
 		return &heldError{fmt.Sprintf("the only permit of %q is held%s", t.keys[0], inTheWay(err).by(1)), err}
 	case t.permits > 1:
-		return &heldError{fmt.Sprintf("all %d permits of %q are held%s", t.permits, t.keys[0], inTheWay(err).by(t.permits)), err}
+		return &heldError{
+			fmt.Sprintf("all %d permits of %q are held%s", t.permits, t.keys[0], inTheWay(err).by(t.permits)), err,
+		}
 	}
 	key := cmp.Or(inTheWay(err).key, t.keys[0])
 	ctx, cancel := context.WithTimeout(context.Background(), attemptTimeout)

@@ -65,21 +65,29 @@ type bench struct {
 func (b *bench) define(fs *flag.FlagSet) {
 	c := &b.config
 	c.Rounds, c.Workers, c.Contenders, c.Ops = 10, 4, 3, benchmark.MaxOps
-	countVar(fs, &c.Rounds, "rounds", benchmark.MaxRounds, "measure everything this `number` of times; each is a sample of a comparison (default 10)")
-	durationVar(fs, &c.Window, "window", 500*time.Millisecond, "`time` of each of the four parts in a round (default 500ms)")
+	countVar(fs, &c.Rounds, "rounds", benchmark.MaxRounds,
+		"measure everything this `number` of times; each is a sample of a comparison (default 10)")
+	durationVar(fs, &c.Window, "window", 500*time.Millisecond,
+		"`time` of each of the four parts in a round (default 500ms)")
 	durationVar(fs, &c.Pause, "pause", 0, "`time` between two rounds, so that rounds see more variation (default none)")
 	countVar(fs, &c.Workers, "workers", 10_000, "`number` of workers that take free locks (default 4)")
 	countVar(fs, &c.Contenders, "contenders", 10_000, "`number` of clients that want the same lock (default 3)")
-	fs.Var((*rate)(&c.Rate), "rate", "begin this `number` of acquisitions, renewals, and round trips to each master a second, in an open loop (default: closed)")
-	countVar(fs, &c.Ops, "ops", 10_000_000, "begin at most this `number` of operations a second; with -unlimited, 0 for any number (default 1000)")
+	fs.Var((*rate)(&c.Rate), "rate", "begin this `number` of acquisitions, renewals, and round trips to each master "+
+		"a second, in an open loop (default: closed)")
+	countVar(fs, &c.Ops, "ops", 10_000_000, "begin at most this `number` of operations a second; with -unlimited, 0 "+
+		"for any number (default 1000)")
 	durationVar(fs, &c.TTL, "ttl", 30*time.Second, "`time` after which masters drop a lock (default 30s)")
 	fs.BoolVar(&c.Fenced, "fenced", false, "ask for fencing tokens")
-	fs.StringVar(&c.Prefix, "prefix", "", "beginning of the `keys`, before redlock-bench:, for users with rights to such keys only")
-	fs.BoolVar(&c.Unlimited, "unlimited", false, "allow more operations, workers and time than masters in use should get")
+	fs.StringVar(&c.Prefix, "prefix", "", "beginning of the `keys`, before redlock-bench:, for users with rights to "+
+		"such keys only")
+	fs.BoolVar(&c.Unlimited, "unlimited", false, "allow more operations, workers and time than masters in use "+
+		"should get")
 	fs.StringVar(&b.save, "save", "", "store the result in this `file`")
 	fs.Var(&b.old, "compare", "compare with the result in this `file`, or in several, separated by commas")
-	countVar(fs, &b.confirm, "confirm", 100, "after a slower result, measure this `number` of times more; all must be slower too (default 2)")
-	fs.Var(&b.judge, "judge", "compare these `quantiles`, separated by commas, of p50, p90, p99, p99.9 (default p50,p90)")
+	countVar(fs, &b.confirm, "confirm", 100, "after a slower result, measure this `number` of times more; all must "+
+		"be slower too (default 2)")
+	fs.Var(&b.judge, "judge", "compare these `quantiles`, separated by commas, of p50, p90, p99, p99.9 (default "+
+		"p50,p90)")
 	fs.Var((*percentage)(&b.judgement.Worse), "worse", "a `change` of less than this does not matter (default 10%)")
 	fs.StringVar(&b.html, "html", "", "write a page with the result to this `file`")
 	fs.BoolVar(&b.json, "json", false, "print JSON")
@@ -136,7 +144,9 @@ func (b *bench) run(ctx context.Context, t *terminal, args []string) error {
 
 // confirmed compares a report with others. If it is slower, it measures again, up to -confirm times, and all of these
 // runs must be slower too.
-func (b *bench) confirmed(ctx context.Context, t *terminal, report *benchmark.Report, old []*benchmark.Report) (os.Signal, error) {
+func (b *bench) confirmed(ctx context.Context, t *terminal, report *benchmark.Report,
+	old []*benchmark.Report,
+) (os.Signal, error) {
 	now := []*benchmark.Report{report}
 	b.compare(report, old, now)
 	for range b.confirm {
@@ -161,7 +171,9 @@ func (b *bench) verdict(r *benchmark.Report) error {
 	case r.Overlaps > 0:
 		return silently(statusNo) // the report says it
 	case r.Keys.Left > 0:
-		return &statusError{status: statusUnknown, err: errors.New("not all keys could be removed; they lapse by their ttl")}
+		return &statusError{
+			status: statusUnknown, err: errors.New("not all keys could be removed; they lapse by their ttl"),
+		}
 	case r.Comparison == nil || r.Comparison.Verdict == benchmark.NotSlower:
 		return nil
 	case r.Comparison.Verdict == benchmark.Slower:
@@ -172,7 +184,9 @@ func (b *bench) verdict(r *benchmark.Report) error {
 
 // measure runs the benchmark until it is done or a signal comes, and returns the signal. A second signal ends the
 // program.
-func (b *bench) measure(ctx context.Context, t *terminal, old []*benchmark.Report) (report *benchmark.Report, sig os.Signal, err error) {
+func (b *bench) measure(ctx context.Context, t *terminal, old []*benchmark.Report) (report *benchmark.Report,
+	sig os.Signal, err error,
+) {
 	target, closeAll, err := b.target(old)
 	if err != nil {
 		return nil, nil, err
@@ -231,7 +245,8 @@ func progressLine(t *terminal, notes *notes) func(benchmark.Progress) {
 		if p.Round > 0 {
 			round = fmt.Sprintf("round %d of %d", p.Round, p.Rounds)
 		}
-		notes.status(fmt.Sprintf("redlock: %s, %s: %d operations, %v left", round, p.Part, p.Operations, p.Left.Round(time.Second)))
+		notes.status(fmt.Sprintf("redlock: %s, %s: %d operations, %v left", round, p.Part, p.Operations,
+			p.Left.Round(time.Second)))
 	}
 }
 
@@ -263,12 +278,15 @@ func (b *bench) target(old []*benchmark.Report) (target benchmark.Target, closeA
 			return target, nil, usage("bench: %s can't be compared with this run: %w", b.old[i], err)
 		}
 	}
-	return benchmark.Target{Masters: f.all, Locker: lockers[0], Contenders: lockers[1:], Say: shown, Quorum: func(usable func(i int) bool) error {
-		if set := f.short(usable); set != nil {
-			return fmt.Errorf("only %s answer, where %d decide", set.of(set.count(usable)), set.quorum())
-		}
-		return nil
-	}}, closeAll, nil
+	return benchmark.Target{
+		Masters: f.all, Locker: lockers[0], Contenders: lockers[1:], Say: shown,
+		Quorum: func(usable func(i int) bool) error {
+			if set := f.short(usable); set != nil {
+				return fmt.Errorf("only %s answer, where %d decide", set.of(set.count(usable)), set.quorum())
+			}
+			return nil
+		},
+	}, closeAll, nil
 }
 
 func closeLockers(lockers []*redlock.Locker) {

@@ -59,7 +59,8 @@ func writeMeasures(out io.Writer, r *benchmark.Report) {
 			longest = benchmark.Show(m.Max)
 		}
 		rows = append(rows, []string{
-			m.Name, strconv.Itoa(m.N), m.ShowQuantile("p50"), m.ShowQuantile("p90"), m.ShowQuantile("p99"), m.ShowQuantile("p99.9"), longest,
+			m.Name, strconv.Itoa(m.N), m.ShowQuantile("p50"), m.ShowQuantile("p90"), m.ShowQuantile("p99"),
+			m.ShowQuantile("p99.9"), longest,
 			m.ShowRounds(), m.ShowTrouble(),
 		})
 	}
@@ -135,7 +136,8 @@ func writeComparison(out io.Writer, c *benchmark.Comparison) {
 			verdict += ": " + d.Why
 		}
 		rows = append(rows, []string{
-			d.Measure, d.Quantile, benchmark.ShowCenter(d.Old), benchmark.ShowCenter(d.New), benchmark.ShowPercent(d.Change),
+			d.Measure, d.Quantile, benchmark.ShowCenter(d.Old), benchmark.ShowCenter(d.New),
+			benchmark.ShowPercent(d.Change),
 			benchmark.ShowP(d.Adjusted), fmt.Sprintf("%d+%d", d.Old.N, d.New.N), verdict,
 		})
 	}
@@ -161,7 +163,8 @@ func verdictLine(c *benchmark.Comparison) string {
 		if c.Runs > 1 {
 			runs = fmt.Sprintf(" in each of %d runs,", c.Runs)
 		}
-		return fmt.Sprintf("SLOWER in %d of %d rows, by %s or more,%s", count, len(c.Rows), benchmark.ShowPart(c.Worse), runs)
+		return fmt.Sprintf("SLOWER in %d of %d rows, by %s or more,%s", count, len(c.Rows), benchmark.ShowPart(c.Worse),
+			runs)
 	case benchmark.Unknown:
 		return fmt.Sprintf("UNKNOWN in %d of %d rows whether it is slower", count, len(c.Rows))
 	}

@@ -260,7 +260,8 @@ func newFlags(name string) *flag.FlagSet {
 }
 
 func writeHelp(out io.Writer) {
-	fmt.Fprint(out, "redlock takes locks by majority over independent Redis masters.\n\nusage: redlock COMMAND [flags] ...\n\n")
+	fmt.Fprint(out, "redlock takes locks by majority over independent Redis masters.\n\nusage: redlock COMMAND "+
+		"[flags] ...\n\n")
 	for _, c := range commands() {
 		fmt.Fprintf(out, "  %-12s %s\n", c.name, c.summary)
 	}

@@ -27,7 +27,8 @@ func TestTheManualKnowsEveryFlag(t *testing.T) {
 	for _, name := range flags {
 		known[name] = true
 		if len(name) == 1 { // other programs have options of one letter too, so check one direction only
-			documented[name] = strings.Contains(string(raw), "`-"+name+"`") || strings.Contains(string(raw), "`-"+name+" ")
+			documented[name] = strings.Contains(string(raw), "`-"+name+"`") ||
+				strings.Contains(string(raw), "`-"+name+" ")
 		}
 		if !documented[name] {
 			t.Errorf("docs/operate/command.md does not mention -%s", name)

@@ -14,8 +14,8 @@ func completionCommand() command {
 		args:    "bash|zsh|fish",
 		summary: "print a shell's completion script",
 		help: `
-Prints a script that completes the commands and flags of redlock, and the command of redlock run. In bash the arguments of that command are
-completed only if bash-completion is loaded.
+Prints a script that completes the commands and flags of redlock, and the command of redlock run. In bash the
+arguments of that command are completed only if bash-completion is loaded.
 
    bash   source <(redlock completion bash)
    zsh    source <(redlock completion zsh), or a file _redlock in $fpath
@@ -131,7 +131,8 @@ _redlock() {
             local kinds=(-f)
             ((begin == COMP_CWORD)) && kinds=(-c -f)
             compopt -o filenames 2>/dev/null
-            while IFS= read -r i; do COMPREPLY+=("$i"); done < <(compgen "${kinds[@]}" -- "$word") # names may have blanks
+            # names may have blanks
+            while IFS= read -r i; do COMPREPLY+=("$i"); done < <(compgen "${kinds[@]}" -- "$word")
             return
         fi
     fi
@@ -146,7 +147,8 @@ _redlock() {
 			words = append(words, "-"+f.name)
 			switch {
 			case f.values != nil:
-				fmt.Fprintf(out, "                -%s|--%s) COMPREPLY=($(compgen -W %q -- \"$word\")); return ;;\n", f.name, f.name, strings.Join(f.values, " "))
+				fmt.Fprintf(out, "                -%s|--%s) COMPREPLY=($(compgen -W %q -- \"$word\")); return ;;\n",
+					f.name, f.name, strings.Join(f.values, " "))
 			case f.file:
 				files = append(files, "-"+f.name, "--"+f.name)
 			case f.takesValue:
@@ -154,7 +156,8 @@ _redlock() {
 			}
 		}
 		if len(files) > 0 {
-			fmt.Fprintf(out, "                %s) compopt -o filenames 2>/dev/null; while IFS= read -r i; do COMPREPLY+=(\"$i\"); done < <(compgen -f -- \"$word\"); return ;;\n", strings.Join(files, "|"))
+			fmt.Fprintf(out, "                %s) compopt -o filenames 2>/dev/null; while IFS= read -r i; do "+
+				"COMPREPLY+=(\"$i\"); done < <(compgen -f -- \"$word\"); return ;;\n", strings.Join(files, "|"))
 		}
 		if len(values) > 0 {
 			fmt.Fprintf(out, "                %s) return ;;\n", strings.Join(values, "|"))
@@ -163,7 +166,8 @@ _redlock() {
 		if c.name == "run" { // the command may begin here, without --
 			fmt.Fprint(out, "            [[ $word == -* ]] || COMPREPLY=($(compgen -c -- \"$word\"))\n")
 		}
-		fmt.Fprintf(out, "            COMPREPLY+=($(compgen -W %q -- \"$word\")) ;;\n", strings.Join(append(words, c.words...), " "))
+		fmt.Fprintf(out, "            COMPREPLY+=($(compgen -W %q -- \"$word\")) ;;\n",
+			strings.Join(append(words, c.words...), " "))
 	}
 	fmt.Fprint(out, "    esac\n}\ncomplete -o bashdefault -F _redlock redlock\n")
 }
@@ -208,11 +212,13 @@ _redlock() {
 		for _, f := range c.flags {
 			switch {
 			case f.values != nil:
-				fmt.Fprintf(out, "                -%s|--%s) compadd -- %s; return ;;\n", f.name, f.name, strings.Join(f.values, " "))
+				fmt.Fprintf(out, "                -%s|--%s) compadd -- %s; return ;;\n", f.name, f.name,
+					strings.Join(f.values, " "))
 			case f.file:
 				fmt.Fprintf(out, "                -%s|--%s) _files; return ;;\n", f.name, f.name)
 			case f.takesValue:
-				fmt.Fprintf(out, "                -%s|--%s) _message -r %s; return ;;\n", f.name, f.name, zshQuoted(f.text))
+				fmt.Fprintf(out, "                -%s|--%s) _message -r %s; return ;;\n", f.name, f.name,
+					zshQuoted(f.text))
 			}
 		}
 		fmt.Fprint(out, "            esac\n            choices=(\n")
@@ -282,10 +288,12 @@ function __redlock_is
 end
 complete -c redlock -f
 complete -c redlock -n '__redlock_command >/dev/null' -a '(__redlock_complete_command)'
-complete -c redlock -n '__redlock_is run' -a '(string match -q -- "-*" (commandline -ct); or complete --do-complete=(commandline -ct))'
+complete -c redlock -n '__redlock_is run' -a '(
+    string match -q -- "-*" (commandline -ct); or complete --do-complete=(commandline -ct))'
 `)
 	for _, c := range completion() {
-		fmt.Fprintf(out, "complete -c redlock -n 'test (count (commandline -opc)) = 1' -a %s -d %s\n", c.name, quoted(c.summary))
+		fmt.Fprintf(out, "complete -c redlock -n 'test (count (commandline -opc)) = 1' -a %s -d %s\n", c.name,
+			quoted(c.summary))
 		for _, f := range c.flags {
 			takes := ""
 			switch {
@@ -296,10 +304,12 @@ complete -c redlock -n '__redlock_is run' -a '(string match -q -- "-*" (commandl
 			case f.takesValue:
 				takes = " -x"
 			}
-			fmt.Fprintf(out, "complete -c redlock -n '__redlock_is %s' -o %s%s -d %s\n", c.name, f.name, takes, quoted(f.text))
+			fmt.Fprintf(out, "complete -c redlock -n '__redlock_is %s' -o %s%s -d %s\n", c.name, f.name, takes,
+				quoted(f.text))
 		}
 		if len(c.words) > 0 {
-			fmt.Fprintf(out, "complete -c redlock -n '__redlock_is %s' -a %s\n", c.name, quoted(strings.Join(c.words, " ")))
+			fmt.Fprintf(out, "complete -c redlock -n '__redlock_is %s' -a %s\n", c.name,
+				quoted(strings.Join(c.words, " ")))
 		}
 	}
 }

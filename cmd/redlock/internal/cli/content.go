@@ -66,7 +66,8 @@ func holdsOf(ctx context.Context, m *single.Master, key string) ([]single.Reques
 	for _, member := range members { // the others are the mark of the set, and claims
 		if parts := holdForm.FindStringSubmatch(member); parts != nil {
 			kind := map[string]single.Kind{"r": single.Shared, "w": single.Exclusive}[parts[1]]
-			holds = append(holds, single.Request{Op: single.Release, Kind: kind, Keys: []string{key}, Owner: parts[2], Hold: parts[3]})
+			holds = append(holds,
+				single.Request{Op: single.Release, Kind: kind, Keys: []string{key}, Owner: parts[2], Hold: parts[3]})
 		}
 	}
 	return holds, err

@@ -36,7 +36,8 @@ early and leaves no key behind. The exit status is 0 only if every check held, 1
 			d := &demonstration{}
 			d.masters.defineOld(fs)
 			fs.IntVar(&d.config.Workers, "workers", 5, "`number` of workers, from 2 to 16 (default 5)")
-			durationVar(fs, &d.config.Act, "act", 2*time.Second, "`time` that each part takes, except the replacement (default 2s)")
+			durationVar(fs, &d.config.Act, "act", 2*time.Second,
+				"`time` that each part takes, except the replacement (default 2s)")
 			fs.BoolVar(&d.json, "json", false, "print only a report as JSON at the end")
 			fs.BoolVar(&d.plain, "plain", false, "print lines, also to a terminal")
 			return d.run
@@ -91,7 +92,8 @@ func (d *demonstration) play(ctx context.Context, t *terminal, show *demo.Show) 
 	width, height, isTerminal := term.Size(t.out)
 	style := term.StyleOf(t.getenv)
 	style.Colour = style.Colour && isTerminal
-	if !isTerminal || d.plain || t.getenv("TERM") == "dumb" || !demo.Fits(width, height, show.MostMasters(), d.config.Workers) {
+	if !isTerminal || d.plain || t.getenv("TERM") == "dumb" ||
+		!demo.Fits(width, height, show.MostMasters(), d.config.Workers) {
 		out := &checkedWriter{Writer: t.out}
 		report := show.Run(ctx, demo.NewPlain(out, style).Tell)
 		demo.WriteReport(out, report, style)

@@ -171,8 +171,10 @@ func auditJSON(a *audit.Report, f *fleet) auditDocument {
 	}
 	for i, m := range a.Masters {
 		r := masterDocument{
-			Master: m.Name, Set: f.setsOf(i), RunID: m.RunID, Version: m.Version, Role: m.Role, Uptime: m.Uptime.Seconds(), Persistence: m.Persistence,
-			Generation: m.Generation, Guard: m.Guard.Seconds(), Latency: millis(m.Latency), ClockOffset: millis(m.ClockOffset), ClockRate: m.ClockRate,
+			Master: m.Name, Set: f.setsOf(i), RunID: m.RunID, Version: m.Version, Role: m.Role,
+			Uptime: m.Uptime.Seconds(), Persistence: m.Persistence,
+			Generation: m.Generation, Guard: m.Guard.Seconds(), Latency: millis(m.Latency),
+			ClockOffset: millis(m.ClockOffset), ClockRate: m.ClockRate,
 		}
 		if m.Err != nil {
 			r.Error = hidePasswords(m.Err.Error())
@@ -193,11 +195,15 @@ func auditGauges(a *audit.Report, f *fleet) []textfile.Gauge {
 				n++
 			}
 		}
-		findings.Series = append(findings.Series, textfile.Series{Labels: []string{"severity", severity.String()}, Value: float64(n)})
+		findings.Series = append(findings.Series,
+			textfile.Series{Labels: []string{"severity", severity.String()}, Value: float64(n)})
 	}
 	up := textfile.Gauge{Name: "redlock_doctor_usable", Help: "1 for a master that grants locks."}
 	trip := textfile.Gauge{Name: "redlock_doctor_round_trip_seconds", Help: "How long a master takes to answer."}
-	ahead := textfile.Gauge{Name: "redlock_doctor_clock_ahead_seconds", Help: "By how much the clock of a master is ahead of this machine's."}
+	ahead := textfile.Gauge{
+		Name: "redlock_doctor_clock_ahead_seconds", Help: "By how much the clock of a master is ahead of this " +
+			"machine's.",
+	}
 	for i, m := range a.Masters {
 		labels := []string{"master", m.Name}
 		up.Series = append(up.Series, textfile.Series{Labels: labels, Value: number01(usable(i))})
@@ -212,7 +218,8 @@ func auditGauges(a *audit.Report, f *fleet) []textfile.Gauge {
 	}
 	return []textfile.Gauge{
 		textfile.One("redlock_masters", "Masters.", float64(len(f.all))),
-		textfile.One("redlock_quorum_margin", "Masters that grant locks, less the quorum: how many more may fail.", float64(margin)), findings, up, trip, ahead,
+		textfile.One("redlock_quorum_margin", "Masters that grant locks, less the quorum: how many more may fail.",
+			float64(margin)), findings, up, trip, ahead,
 	}
 }
 
@@ -247,12 +254,16 @@ func auditRow(m *audit.MasterReport) []string {
 	if m.Err != nil {
 		return []string{m.Name, "(no answer)"}
 	}
-	row := []string{m.Name, cmp.Or(m.Role, "?"), cmp.Or(m.Version, "?"), m.Uptime.String(), cmp.Or(m.Persistence, "?"), "?", "?", "?"}
+	row := []string{
+		m.Name, cmp.Or(m.Role, "?"), cmp.Or(m.Version, "?"), m.Uptime.String(), cmp.Or(m.Persistence, "?"),
+		"?", "?", "?",
+	}
 	if m.Version == "" {
 		row[3] = "?"
 	}
 	if m.Latency > 0 {
-		row[5], row[6] = m.Latency.Round(10*time.Microsecond).String(), m.ClockOffset.Round(10*time.Microsecond).String()
+		row[5], row[6] = m.Latency.Round(10*time.Microsecond).String(), m.ClockOffset.Round(10*time.Microsecond).
+			String()
 		row[7] = fmt.Sprintf("%+.2f%%", math.Round(1e4*m.ClockRate)/1e2+0) // + 0, or there would be a -0
 	}
 	return row

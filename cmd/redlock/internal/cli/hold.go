@@ -58,10 +58,14 @@ The exit status is 0 if the lock was held until its release, or
 			h := &keeper{}
 			h.masters.define(fs)
 			h.define(fs)
-			fs.Lookup("grace").Usage = "release a lock that could not be renewed this `time` before others can have it, at most half the ttl (default: a sixth of it)"
-			fs.Lookup("max-hold").Usage = "release the lock after this `time`, with the status of a lost one (default: never)"
-			fs.IntVar(&h.fd, "fd", noFD, "hold the lock while any process has the other end of the pipe or socket with this `number` open, and ignore signals (default: standard input, until a signal)")
-			fs.IntVar(&h.pid, "pid", 0, "hold the lock for this `process` and the others in its session, or in its process group, and ignore signals")
+			fs.Lookup("grace").Usage = "release a lock that could not be renewed this `time` before others can have " +
+				"it, at most half the ttl (default: a sixth of it)"
+			fs.Lookup("max-hold").Usage = "release the lock after this `time`, with the status of a lost one " +
+				"(default: never)"
+			fs.IntVar(&h.fd, "fd", noFD, "hold the lock while any process has the other end of the pipe or socket "+
+				"with this `number` open, and ignore signals (default: standard input, until a signal)")
+			fs.IntVar(&h.pid, "pid", 0, "hold the lock for this `process` and the others in its session, or in its "+
+				"process group, and ignore signals")
 			fs.BoolVar(&h.json, "json", false, "print JSON")
 			return h.run
 		},
@@ -103,23 +107,24 @@ func (k *keeper) run(ctx context.Context, t *terminal, args []string) error {
 	if err := k.until(t); err != nil {
 		return err
 	}
-	return k.with(ctx, t, []redlock.Option{redlock.AutoRenew(), redlock.Grace(k.grace)}, func(h *held) (released, err error) {
-		err = k.print(t, k.json, k.receipt(h))
-		if err != nil { // no caller has learned of the lock
+	return k.with(ctx, t, []redlock.Option{redlock.AutoRenew(), redlock.Grace(k.grace)},
+		func(h *held) (released, err error) {
+			err = k.print(t, k.json, k.receipt(h))
+			if err != nil { // no caller has learned of the lock
+				released = h.Release(ctx)
+				return released, err
+			}
+			sig := k.keep(h)
+			lost := h.Err()
 			released = h.Release(ctx)
-			return released, err
-		}
-		sig := k.keep(h)
-		lost := h.Err()
-		released = h.Release(ctx)
-		if lost == nil && isNotHeld(released) {
-			lost = released
-		}
-		if lost != nil {
-			return released, k.lost(t, lost)
-		}
-		return released, endedBy(sig)
-	})
+			if lost == nil && isNotHeld(released) {
+				lost = released
+			}
+			if lost != nil {
+				return released, k.lost(t, lost)
+			}
+			return released, endedBy(sig)
+		})
 }
 
 // until finds the events that end the need for the lock.
@@ -161,13 +166,15 @@ func (k *keeper) keep(h *held) os.Signal {
 		case sig := <-k.signals:
 			switch {
 			case sig != child.Report && k.forOthers():
-				k.log.say(entry{Event: eventHeld, Slot: h.slot}, "%v: holding %s until %s has ended", sig, k.what(), k.ends)
+				k.log.say(entry{Event: eventHeld, Slot: h.slot}, "%v: holding %s until %s has ended", sig, k.what(),
+					k.ends)
 				continue
 			case sig != child.Report:
 				return sig
 			}
 			k.log.write(entry{Event: eventHeld, Slot: h.slot, Token: k.token(h), Held: time.Since(h.since).Seconds()},
-				fmt.Sprintf("holding %s for %s, valid for another %s%s", k.what(), brief(time.Since(h.since)), brief(h.Remaining()), k.particulars(h)))
+				fmt.Sprintf("holding %s for %s, valid for another %s%s", k.what(), brief(time.Since(h.since)),
+					brief(h.Remaining()), k.particulars(h)))
 		}
 	}
 }
@@ -196,7 +203,8 @@ func endedBy(sig os.Signal) error {
 // receipt returns the receipt of an acquired lock.
 func (t *taker) receipt(h *held) receipt {
 	return receipt{
-		Event: eventAcquired, Slot: h.slot, Token: t.token(h), Holder: owner.Show(h.Owner()), ID: h.ID(), TTL: t.ttl.Seconds(), Waited: h.waited.Seconds(),
+		Event: eventAcquired, Slot: h.slot, Token: t.token(h), Holder: owner.Show(h.Owner()), ID: h.ID(),
+		TTL: t.ttl.Seconds(), Waited: h.waited.Seconds(),
 	}
 }
 

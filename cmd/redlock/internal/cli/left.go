@@ -51,5 +51,6 @@ func (s *supervisor) tellOfLeft() {
 	case more > 0:
 		who += fmt.Sprintf(" and %d more", more)
 	}
-	s.say(eventLeft, "the command has ended; keeping %s until these processes have ended too: %s (-leader-only does not wait)", s.what, who)
+	s.say(eventLeft, "the command has ended; keeping %s until these processes have ended too: %s (-leader-only does "+
+		"not wait)", s.what, who)
 }

@@ -55,28 +55,41 @@ func TestTheMastersAnswersAboutAKeyAreJudgedByQuorum(t *testing.T) {
 		holds   int
 		ttl     time.Duration
 	}{
-		"held":                              {one, []*single.Call{plain("x", 3*s), plain("x", s), plain("x", 2*s)}, "held", 1, 2 * s},
-		"held by a bare majority":           {one, []*single.Call{plain("x", 3*s), free, plain("x", s)}, "held", 1, s},
-		"a leftover":                        {one, []*single.Call{plain("x", s), free, free}, "leftover", 0, s},
-		"of different owners":               {one, []*single.Call{plain("x", s), plain("y", s), free}, "leftover", 0, s},
-		"one does not answer":               {one, []*single.Call{plain("x", s), free, down}, "unknown", 0, s},
-		"one was not asked":                 {one, []*single.Call{plain("x", s), free, nil}, "unknown", 0, s},
-		"something else there":              {one, []*single.Call{plain("x", s), free, foreign}, "leftover", 0, s},
-		"readers":                           {one, []*single.Call{shared(a + b), shared(b + a), shared(a)}, "held", 2, s},
-		"a reader and what is left of one":  {one, []*single.Call{shared(a + b), free, shared(a)}, "held", 1, s},
-		"what is left of readers":           {one, []*single.Call{shared(a), shared(b), free}, "leftover", 0, s},
-		"no lock":                           {one, []*single.Call{plain("x", -1), plain("{}", s), free}, "", 0, 0},
-		"held by both sets":                 {two, []*single.Call{plain("x", s), plain("x", s), free, plain("x", s), free}, "held", 1, s},
-		"held by the old set":               {two, []*single.Call{free, plain("x", s), plain("x", s), free, free}, "held", 1, s},
-		"a majority of all, of neither set": {two, []*single.Call{free, plain("x", s), free, plain("x", s), free}, "leftover", 0, s},
-		"unknown in the new set":            {two, []*single.Call{free, free, free, plain("x", s), down}, "unknown", 0, s},
+		"held": {
+			one, []*single.Call{plain("x", 3*s), plain("x", s), plain("x", 2*s)}, "held", 1, 2 * s,
+		},
+		"held by a bare majority": {one, []*single.Call{plain("x", 3*s), free, plain("x", s)}, "held", 1, s},
+		"a leftover":              {one, []*single.Call{plain("x", s), free, free}, "leftover", 0, s},
+		"of different owners": {
+			one, []*single.Call{plain("x", s), plain("y", s), free}, "leftover", 0, s,
+		},
+		"one does not answer":  {one, []*single.Call{plain("x", s), free, down}, "unknown", 0, s},
+		"one was not asked":    {one, []*single.Call{plain("x", s), free, nil}, "unknown", 0, s},
+		"something else there": {one, []*single.Call{plain("x", s), free, foreign}, "leftover", 0, s},
+		"readers": {
+			one, []*single.Call{shared(a + b), shared(b + a), shared(a)}, "held", 2, s,
+		},
+		"a reader and what is left of one": {one, []*single.Call{shared(a + b), free, shared(a)}, "held", 1, s},
+		"what is left of readers":          {one, []*single.Call{shared(a), shared(b), free}, "leftover", 0, s},
+		"no lock":                          {one, []*single.Call{plain("x", -1), plain("{}", s), free}, "", 0, 0},
+		"held by both sets": {
+			two, []*single.Call{plain("x", s), plain("x", s), free, plain("x", s), free}, "held", 1, s,
+		},
+		"held by the old set": {
+			two, []*single.Call{free, plain("x", s), plain("x", s), free, free}, "held", 1, s,
+		},
+		"a majority of all, of neither set": {
+			two, []*single.Call{free, plain("x", s), free, plain("x", s), free}, "leftover", 0, s,
+		},
+		"unknown in the new set": {two, []*single.Call{free, free, free, plain("x", s), down}, "unknown", 0, s},
 	} {
 		lock, some := judge(c.fleet, "key", func(i int) *single.Call { return c.said[i] })
 		switch {
 		case some != (c.verdict != ""):
 			t.Errorf("%s: a lock: %v", name, some)
 		case some && (lock.Verdict != c.verdict || lock.Holds != c.holds || lock.ttl != c.ttl):
-			t.Errorf("%s: %s, %d holds, for %v; want %s, %d, %v", name, lock.Verdict, lock.Holds, lock.ttl, c.verdict, c.holds, c.ttl)
+			t.Errorf("%s: %s, %d holds, for %v; want %s, %d, %v", name, lock.Verdict, lock.Holds, lock.ttl, c.verdict,
+				c.holds, c.ttl)
 		}
 	}
 }
@@ -115,13 +128,23 @@ func TestAWaitNamesTheHolderThatDecidesItsEnd(t *testing.T) {
 		found   []redlock.Holder
 		want    obstacle
 	}{
-		"a lock":                              {0, []redlock.Holder{held("a", s)}, obstacle{"a", "0", s, ""}},
-		"of several keys the one for longest": {0, []redlock.Holder{held("a", s), {}, held("c", 3*s), held("d", 2*s)}, obstacle{"c", "2", 3 * s, ""}},
-		"for ever is longest":                 {0, []redlock.Holder{held("a", -1), held("b", s)}, obstacle{"a", "0", -1, ""}},
-		"of permits the next":                 {3, []redlock.Holder{held("a", 3*s), held("b", s), held("c", 2*s)}, obstacle{"b", "1", s, ""}},
-		"of permits none that is for ever":    {2, []redlock.Holder{held("a", -1), held("b", s)}, obstacle{"b", "1", s, ""}},
-		"readers":                             {0, []redlock.Holder{{Held: true, Identity: "a", Holds: 3, TTL: s}}, obstacle{"3 holders", "0", s, ""}},
-		"nobody":                              {0, []redlock.Holder{{}}, obstacle{}},
+		"a lock": {0, []redlock.Holder{held("a", s)}, obstacle{"a", "0", s, ""}},
+		"of several keys the one for longest": {
+			0, []redlock.Holder{held("a", s), {}, held("c", 3*s), held("d", 2*s)}, obstacle{"c", "2", 3 * s, ""},
+		},
+		"for ever is longest": {
+			0, []redlock.Holder{held("a", -1), held("b", s)}, obstacle{"a", "0", -1, ""},
+		},
+		"of permits the next": {
+			3, []redlock.Holder{held("a", 3*s), held("b", s), held("c", 2*s)}, obstacle{"b", "1", s, ""},
+		},
+		"of permits none that is for ever": {
+			2, []redlock.Holder{held("a", -1), held("b", s)}, obstacle{"b", "1", s, ""},
+		},
+		"readers": {
+			0, []redlock.Holder{{Held: true, Identity: "a", Holds: 3, TTL: s}}, obstacle{"3 holders", "0", s, ""},
+		},
+		"nobody": {0, []redlock.Holder{{}}, obstacle{}},
 	} {
 		w := &wait{taker: &taker{lockFlags: lockFlags{permits: c.permits}}}
 		if got := w.choose([]string{"0", "1", "2", "3"}, c.found); got != c.want {

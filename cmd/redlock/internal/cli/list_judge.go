@@ -22,7 +22,8 @@ func judge(f *fleet, key string, answer func(i int) *single.Call) (lock listedLo
 	holds := make(map[string][]int) // on which masters each is
 	for i := range f.all {
 		c := answer(i)
-		if c == nil || c.Err != nil || c.Reply.Outcome != single.Granted || c.Reply.Holds == nil && !isLock(c.Reply.TTL, c.Reply.Holder) {
+		if c == nil || c.Err != nil || c.Reply.Outcome != single.Granted || c.Reply.Holds == nil &&
+			!isLock(c.Reply.TTL, c.Reply.Holder) {
 			continue
 		}
 		lock.on[i] = true
@@ -111,7 +112,10 @@ func (l *listing) write(out io.Writer) {
 		for _, set := range l.fleet.sets {
 			on = append(on, set.of(set.count(func(i int) bool { return lock.on[i] })))
 		}
-		rows = append(rows, []string{briefKey(lock.Key), holder, freeIn(lock.ttl.Round(100 * time.Millisecond)), strings.Join(on, ", ")})
+		rows = append(rows,
+			[]string{
+				briefKey(lock.Key), holder, freeIn(lock.ttl.Round(100 * time.Millisecond)), strings.Join(on, ", "),
+			})
 	}
 	if len(l.Locks) > 0 {
 		_ = writeTable(out, rows) // into memory

@@ -40,30 +40,39 @@ type lockFlags struct {
 
 func (f *lockFlags) define(fs *flag.FlagSet) {
 	f.defineWhat(fs)
-	durationVar(fs, &f.grace, "grace", 0, "`time` from SIGTERM to SIGKILL when the lock is being lost, at most half the ttl (default: a sixth of it, or of -max-hold)")
-	durationVar(fs, &f.maxHold, "max-hold", 0, "take the lock away from a command after this `time`: it gets SIGTERM -grace earlier (default: never)")
-	durationVar(fs, &f.minHold, "min-hold", 0, "keep the key from others for this `time`, even if the lock is released earlier; less than the ttl (default 0s)")
+	durationVar(fs, &f.grace, "grace", 0, "`time` from SIGTERM to SIGKILL when the lock is being lost, at most half "+
+		"the ttl (default: a sixth of it, or of -max-hold)")
+	durationVar(fs, &f.maxHold, "max-hold", 0, "take the lock away from a command after this `time`: it gets SIGTERM "+
+		"-grace earlier (default: never)")
+	durationVar(fs, &f.minHold, "min-hold", 0, "keep the key from others for this `time`, even if the lock is "+
+		"released earlier; less than the ttl (default 0s)")
 }
 
 // defineWhat defines the flags of every command that takes a lock. The other flags are for commands that keep it.
 func (f *lockFlags) defineWhat(fs *flag.FlagSet) {
 	fs.Var(&f.keys, "key", "`key` of the lock; give it several times to lock all of these keys together, or none")
-	countVar(fs, &f.permits, "n", semaphore.MaxPermits, "be one of at most this `number` of holders at a time; every user of KEY must give the same number (0, the default: a lock)")
+	countVar(fs, &f.permits, "n", semaphore.MaxPermits, "be one of at most this `number` of holders at a time; every "+
+		"user of KEY must give the same number (0, the default: a lock)")
 	fs.BoolVar(&f.shared, "shared", false, "be one of many readers; only -exclusive and plain locks keep readers out")
-	fs.BoolVar(&f.exclusive, "exclusive", false, "be the only writer, without -shared readers; while it waits, no new readers get in")
+	fs.BoolVar(&f.exclusive, "exclusive", false, "be the only writer, without -shared readers; while it waits, no "+
+		"new readers get in")
 	durationVar(fs, &f.ttl, "ttl", 30*time.Second, "`time` after which the lock of a dead holder is free (default 30s)")
-	durationVar(fs, &f.wait, "wait", forever, "wait for at most this `time`; 0s: make one attempt (default: wait until the lock is free)")
+	durationVar(fs, &f.wait, "wait", forever, "wait for at most this `time`; 0s: make one attempt (default: wait "+
+		"until the lock is free)")
 	fs.BoolVar(&f.try, "try", false, "make one attempt, whatever -wait says")
 	f.fenced.on = true
-	fs.Var(&f.fenced, "fenced", "take a fencing token; -fenced=false for a user without rights to the counters (default true, where there can be one)")
+	fs.Var(&f.fenced, "fenced", "take a fencing token; -fenced=false for a user without rights to the counters "+
+		"(default true, where there can be one)")
 	f.conflictStatus = statusHeld
 	for _, name := range []string{"conflict-exit-code", "E"} {
 		countVar(fs, &f.conflictStatus, name, 255, "exit `status` if another holds the lock (-try, -wait) (default 75)")
 	}
 	fs.BoolVar(&f.quiet, "quiet", false, "do not report the wait on standard error")
-	fs.BoolVar(&f.verbose, "v", false, "report the lock's events on standard error: acquired, failed renewals, lost, released")
+	fs.BoolVar(&f.verbose, "v", false, "report the lock's events on standard error: acquired, failed renewals, lost, "+
+		"released")
 	f.form = textForm
-	fs.Var(&f.form, "log", "`form` of the messages on standard error: text, or json, one line for each event of -v (default text)")
+	fs.Var(&f.form, "log", "`form` of the messages on standard error: text, or json, one line for each event of -v "+
+		"(default text)")
 }
 
 // check refuses combinations without a meaning, and chooses the grace. command is the name of the command that has
@@ -82,7 +91,8 @@ func (f *lockFlags) checkWhat(command string) error {
 	several := len(f.keys) > 1
 	switch {
 	case len(f.keys) == 0:
-		return usage("%s: no key: give -key, REDLOCK_KEY or a configuration file (under another redlock only -key, because REDLOCK_KEY is that redlock's key)", command)
+		return usage("%s: no key: give -key, REDLOCK_KEY or a configuration file (under another redlock only -key, "+
+			"because REDLOCK_KEY is that redlock's key)", command)
 	case f.shared && f.exclusive:
 		return usage("%s: -shared and -exclusive exclude each other", command)
 	case f.permits > 0 && (f.shared || f.exclusive):
@@ -92,7 +102,8 @@ func (f *lockFlags) checkWhat(command string) error {
 	case several && (f.shared || f.exclusive):
 		return usage("%s: several keys together with %s: only a plain lock can have them", command, kind)
 	case several && strings.Contains(strings.Join(f.keys, ""), "\n"):
-		return usage("%s: one of several keys has a line break in it, and line breaks separate keys in REDLOCK_KEY", command)
+		return usage("%s: one of several keys has a line break in it, and line breaks separate keys in REDLOCK_KEY",
+			command)
 	case f.fenced.given && f.fenced.on && (f.shared || f.exclusive):
 		return usage("%s: -fenced and %s exclude each other: tokens order the holders of a plain lock", command, kind)
 	case f.fenced.given && f.fenced.on && several:
@@ -129,7 +140,8 @@ func (f *lockFlags) checkTimes(command string) error {
 	case f.minHold < 0:
 		return usage("%s: -min-hold is %v, and can't be negative", command, f.minHold)
 	case f.minHold > f.ttl/10*9:
-		return usage("%s: -min-hold %v is more than nine tenths of -ttl %v: a holder that dies would not leave the key for so long", command, f.minHold, f.ttl)
+		return usage("%s: -min-hold %v is more than nine tenths of -ttl %v: a holder that dies would not leave the "+
+			"key for so long", command, f.minHold, f.ttl)
 	case f.maxHold < 0:
 		return usage("%s: -max-hold is %v, and can't be negative", command, f.maxHold)
 	}
@@ -141,9 +153,11 @@ func (f *lockFlags) checkTimes(command string) error {
 	}
 	switch {
 	case f.grace > f.ttl/2:
-		return usage("%s: -grace %v is more than half of -ttl %v: renewals would have no time to be repeated", command, f.grace, f.ttl)
+		return usage("%s: -grace %v is more than half of -ttl %v: renewals would have no time to be repeated", command,
+			f.grace, f.ttl)
 	case f.maxHold > 0 && f.maxHold <= f.grace:
-		return usage("%s: -max-hold %v is no longer than -grace %v, which is taken off it: the lock would be over as soon as it began", command, f.maxHold, f.grace)
+		return usage("%s: -max-hold %v is no longer than -grace %v, which is taken off it: the lock would be over as "+
+			"soon as it began", command, f.maxHold, f.grace)
 	}
 	return nil
 }

@@ -19,8 +19,8 @@ func manCommand() command {
 		args:    "[DIR]",
 		summary: "write manual pages",
 		help: `
-Writes manual pages into DIR, which has to exist: redlock.1, redlock-run.1 and so on. Without DIR it prints redlock.1. The pages say
-what -h says.
+Writes manual pages into DIR, which has to exist: redlock.1, redlock-run.1 and so on. Without DIR it prints
+redlock.1. The pages say what -h says.
 
    redlock man /usr/local/share/man/man1
    redlock man | man -l -`,
@@ -77,7 +77,8 @@ func writeCommandMan(out io.Writer, c command) {
 	fs := newFlags(c.name)
 	c.setup(fs)
 	manHead(out, "redlock-"+c.name, c.summary)
-	fmt.Fprintf(out, ".SH SYNOPSIS\n.B redlock %s\n[\\fIflags\\fR] %s\n.SH DESCRIPTION\n", manText(c.name), manText(c.args))
+	fmt.Fprintf(out, ".SH SYNOPSIS\n.B redlock %s\n[\\fIflags\\fR] %s\n.SH DESCRIPTION\n", manText(c.name),
+		manText(c.args))
 	manParagraphs(out, c.help)
 	heading := ".SH OPTIONS\n"
 	fs.VisitAll(func(f *flag.Flag) {
@@ -148,7 +149,8 @@ func manParagraphs(out io.Writer, text string) {
 
 // manText makes roff print the text unchanged.
 func manText(text string) string {
-	text = strings.NewReplacer(`\`, `\e`, `-`, `\-`, `'`, `\(aq`, `"`, `\(dq`, "`", "\\`", `^`, `\(ha`, `~`, `\(ti`).Replace(text)
+	text = strings.NewReplacer(`\`, `\e`, `-`, `\-`, `'`, `\(aq`, `"`, `\(dq`, "`", "\\`", `^`, `\(ha`, `~`, `\(ti`).
+		Replace(text)
 	if strings.HasPrefix(text, ".") {
 		text = `\&` + text
 	}

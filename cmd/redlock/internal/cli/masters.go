@@ -31,18 +31,26 @@ type masterFlags struct {
 
 func (m *masterFlags) define(fs *flag.FlagSet) {
 	m.defineOld(fs)
-	fs.Var(&m.next, "new-masters", "`URLs` of the new masters, while masters are exchanged: locks then need a quorum of both lists")
-	generationVar(fs, &m.generation, "generation", 0, "`number` of this configuration of masters, one more with every step of an exchange; 0: none")
+	fs.Var(&m.next, "new-masters", "`URLs` of the new masters, while masters are exchanged: locks then need a quorum "+
+		"of both lists")
+	generationVar(fs, &m.generation, "generation", 0, "`number` of this configuration of masters, one more with "+
+		"every step of an exchange; 0: none")
 }
 
 // defineOld defines the flags of a command that has one list only.
 func (m *masterFlags) defineOld(fs *flag.FlagSet) {
-	fs.Var(&m.urls, "masters", "`URLs` of the masters, separated by commas: redis:// or valkey://user:password@host:port, rediss:// or valkeys:// for TLS")
-	fs.StringVar(&m.config, "config", "", "`file` with settings, or none (default ~/.config/redlock/config or /etc/redlock/config, if there is one)")
-	fs.StringVar(&m.passwordFile, "password-file", "", "`file` with the password of masters without one in their URL, in one line")
-	fs.Var(&m.password, "password", "the `password` of masters without one in their URL; refused on a command line: set REDLOCK_PASSWORD, or a line in the file")
-	durationVar(fs, &m.guard, "restart-guard", 0, "keep a restarted master from voting for this `time`, the longest ttl in use; for masters without appendfsync always")
-	fs.StringVar(&m.ca, "tls-ca", "", "PEM `file` with the authorities that sign the masters' certificates, instead of the system's")
+	fs.Var(&m.urls, "masters", "`URLs` of the masters, separated by commas: redis:// or "+
+		"valkey://user:password@host:port, rediss:// or valkeys:// for TLS")
+	fs.StringVar(&m.config, "config", "", "`file` with settings, or none (default ~/.config/redlock/config or "+
+		"/etc/redlock/config, if there is one)")
+	fs.StringVar(&m.passwordFile, "password-file", "", "`file` with the password of masters without one in their "+
+		"URL, in one line")
+	fs.Var(&m.password, "password", "the `password` of masters without one in their URL; refused on a command line: "+
+		"set REDLOCK_PASSWORD, or a line in the file")
+	durationVar(fs, &m.guard, "restart-guard", 0, "keep a restarted master from voting for this `time`, the longest "+
+		"ttl in use; for masters without appendfsync always")
+	fs.StringVar(&m.ca, "tls-ca", "", "PEM `file` with the authorities that sign the masters' certificates, instead "+
+		"of the system's")
 	fs.StringVar(&m.cert, "tls-cert", "", "PEM `file` with this client's certificate, for masters that ask for one")
 	fs.StringVar(&m.key, "tls-key", "", "PEM `file` with the certificate's key")
 }
@@ -117,7 +125,8 @@ func (f *fleet) setsOf(i int) string {
 // open makes no connection yet. The error names a bad URL without its password.
 func (m *masterFlags) open() (*fleet, error) {
 	if len(m.urls) == 0 {
-		return nil, usage("no masters: give -masters, REDLOCK_MASTERS or a configuration file such as /etc/redlock/config")
+		return nil,
+			usage("no masters: give -masters, REDLOCK_MASTERS or a configuration file such as /etc/redlock/config")
 	}
 	secure, err := m.tls()
 	if err != nil {
@@ -170,7 +179,8 @@ func (f *fleet) checkNames() error {
 	for _, m := range f.all {
 		name := address.Fold(m.Name())
 		if seen[name] {
-			return usage("%s is named twice: a master of both lists must have the same URL in both, and be in each of them once", m.Name())
+			return usage("%s is named twice: a master of both lists must have the same URL in both, and be in each "+
+				"of them once", m.Name())
 		}
 		seen[name] = true
 	}

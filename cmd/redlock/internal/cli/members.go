@@ -108,18 +108,29 @@ func (m *members) check(seen *membership) error {
 	}
 	switch {
 	case known > m.announce:
-		return &statusError{status: statusOutdated, err: fmt.Errorf("members: masters know generation %d already, which is greater than %d", known, m.announce)}
+		return &statusError{
+			status: statusOutdated,
+			err: fmt.Errorf("members: masters know generation %d already, which is greater than %d", known,
+				m.announce),
+		}
 	case from == 0 && m.announce > 1 && seen.unread() != nil:
 		set := seen.unread()
-		return &statusError{status: statusNoQuorum, err: fmt.Errorf("members: only %s tell which generation they know, and %d are needed to see whether -announce %d is one step",
-			set.of(set.count(seen.reads)), set.quorum(), m.announce)}
+		return &statusError{
+			status: statusNoQuorum,
+			err: fmt.Errorf("members: only %s tell which generation they know, and %d are needed to see whether "+
+				"-announce %d is one step",
+				set.of(set.count(seen.reads)), set.quorum(), m.announce),
+		}
 	case from == 0 && m.announce > 1:
-		return usage("members: masters know no generation, and no -generation is set: it is not known whether -announce %d is one step", m.announce)
+		return usage("members: masters know no generation, and no -generation is set: it is not known whether "+
+			"-announce %d is one step", m.announce)
 	case m.announce > from+1:
-		return usage("members: masters know generation %d, and -announce %d would be more than one step: processes with generation %d would stop, which may be all of them",
+		return usage("members: masters know generation %d, and -announce %d would be more than one step: processes "+
+			"with generation %d would stop, which may be all of them",
 			from, m.announce, m.announce-2)
 	case !seen.fleet.joint() && m.announce > 2 && m.announce > known:
-		return usage("members: -announce %d with one list of masters: those of the other list have to know it as well; give -masters and -new-masters", m.announce)
+		return usage("members: -announce %d with one list of masters: those of the other list have to know it as "+
+			"well; give -masters and -new-masters", m.announce)
 	}
 	return nil
 }
@@ -130,7 +141,11 @@ func (m *members) tell(ctx context.Context, t *terminal, locker *redlock.Locker,
 		if err := next.write(t.err); err != nil {
 			return err
 		}
-		return &statusError{status: statusNo, err: errors.New("members: nothing was announced, since the step is NOT YET safe; -force announces it nevertheless")}
+		return &statusError{
+			status: statusNo,
+			err: errors.New("members: nothing was announced, since the step is NOT YET safe; -force announces it " +
+				"nevertheless"),
+		}
 	}
 	if _, err := fmt.Fprintln(t.out, m.consequence()); err != nil {
 		return err
@@ -144,17 +159,20 @@ func (m *members) tell(ctx context.Context, t *terminal, locker *redlock.Locker,
 		return err
 	}
 	if err := locker.Announce(ctx, m.announce); err != nil {
-		return fmt.Errorf("%w; some masters may have been told generation %d, which does no harm: run it again", err, m.announce)
+		return fmt.Errorf("%w; some masters may have been told generation %d, which does no harm: run it again", err,
+			m.announce)
 	}
 	for _, set := range seen.fleet.sets {
-		if _, err := fmt.Fprintf(t.out, "at least %s know generation %d\n", set.of(set.quorum()), m.announce); err != nil {
+		if _, err := fmt.Fprintf(t.out, "at least %s know generation %d\n", set.of(set.quorum()), m.announce); err !=
+			nil {
 			return err
 		}
 	}
 	if !seen.fleet.joint() || m.announce <= 2 {
 		return nil
 	}
-	_, err := fmt.Fprintf(t.out, "now wait for %s; until then no process may have the new masters alone\n", seen.wait(true))
+	_, err := fmt.Fprintf(t.out, "now wait for %s; until then no process may have the new masters alone\n",
+		seen.wait(true))
 	return err
 }
 
@@ -163,7 +181,8 @@ func (m *members) consequence() string {
 	if m.announce <= 2 {
 		return fmt.Sprintf("This tells masters generation %d. It stops no process.", m.announce)
 	}
-	return fmt.Sprintf("This tells masters generation %d. Processes with generation %d or less take no lock from then on, and lose the locks that they hold; processes without a generation go on.",
+	return fmt.Sprintf("This tells masters generation %d. Processes with generation %d or less take no lock from "+
+		"then on, and lose the locks that they hold; processes without a generation go on.",
 		m.announce, m.announce-2)
 }
 

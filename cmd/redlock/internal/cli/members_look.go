@@ -24,8 +24,8 @@ const (
 	// or a connection that comes or goes is on only some of its masters for a moment. A short job that has its quorum
 	// may also end before it is connected to the other masters.
 	looksAtMost, lookAgain = 6, 100 * time.Millisecond
-	// oftenEnough is a number of looks. A lock must be only on masters of one list that often. Then its holder counts as
-	// a user of that list alone.
+	// oftenEnough is a number of looks. A lock must be only on masters of one list that often. Then its holder counts
+	// as a user of that list alone.
 	oftenEnough = 3
 	// freshness is how long a process may go on before it learns of a new generation.
 	freshness = 10 * time.Second

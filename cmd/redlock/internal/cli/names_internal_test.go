@@ -37,13 +37,25 @@ func TestAMistypedCommandGetsASuggestion(t *testing.T) {
 func TestTheVersionSaysWhichModuleAndRevision(t *testing.T) {
 	ours := debug.Module{Path: module, Version: "v1.2.3"}
 	stamped := []debug.BuildSetting{
-		{Key: "vcs.revision", Value: "0123abcd"}, {Key: "vcs.time", Value: "2026-11-23T01:02:03Z"}, {Key: "vcs.modified", Value: "true"},
+		{Key: "vcs.revision", Value: "0123abcd"}, {Key: "vcs.time", Value: "2026-11-23T01:02:03Z"}, {
+			Key: "vcs.modified", Value: "true",
+		},
 	}
 	for want, info := range map[string]*debug.BuildInfo{
 		"redlock v1.2.3, go": {Main: ours},
-		"redlock v1.2.4, go": {Main: debug.Module{Path: "example.com/other", Version: "v9.9.9"}, Deps: []*debug.Module{{Path: "example.com/x", Version: "v7.0.0"}, {Path: module, Version: "v1.2.4"}}},
-		"redlock v1.2.5, go": {Main: debug.Module{Path: module, Version: "v1.0.0", Replace: &debug.Module{Path: "../fork", Version: "v1.2.5"}}},
-		"redlock (devel), revision 0123abcd of 2026-11-23 with changes, go": {Main: debug.Module{Path: module, Version: "(devel)"}, Settings: stamped},
+		"redlock v1.2.4, go": {
+			Main: debug.Module{Path: "example.com/other", Version: "v9.9.9"}, Deps: []*debug.Module{
+				{Path: "example.com/x", Version: "v7.0.0"}, {Path: module, Version: "v1.2.4"},
+			},
+		},
+		"redlock v1.2.5, go": {
+			Main: debug.Module{
+				Path: module, Version: "v1.0.0", Replace: &debug.Module{Path: "../fork", Version: "v1.2.5"},
+			},
+		},
+		"redlock (devel), revision 0123abcd of 2026-11-23 with changes, go": {
+			Main: debug.Module{Path: module, Version: "(devel)"}, Settings: stamped,
+		},
 		"redlock (unknown), go": nil,
 	} {
 		if got := versionOf(info).String(); !strings.HasPrefix(got, want) {
@@ -64,7 +76,8 @@ func TestManPagesSayWhatHelpSays(t *testing.T) {
 				t.Errorf("redlock-%s.1: %q", c.name, line)
 			}
 		}
-		plain := strings.NewReplacer(`\-`, "-", `\(aq`, "'", `\(dq`, `"`, "\\`", "`", `\e`, `\`, `\(ha`, "^", `\(ti`, "~", `\&`, "").Replace(page.String())
+		plain := strings.NewReplacer(`\-`, "-", `\(aq`, "'", `\(dq`, `"`, "\\`", "`", `\e`, `\`, `\(ha`, "^", `\(ti`,
+			"~", `\&`, "").Replace(page.String())
 		for line := range strings.Lines(c.help) {
 			if !strings.Contains(plain, strings.TrimSpace(line)) {
 				t.Errorf("redlock-%s.1 lacks %q", c.name, line)

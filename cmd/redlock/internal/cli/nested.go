@@ -35,10 +35,15 @@ func (w *wait) forItself(ctx context.Context, ids []string, err error) error {
 				return nil
 			}
 		}
-		return &heldError{fmt.Sprintf("this command runs under every permit of %q, and would wait for itself", t.keys[0]), err}
+		return &heldError{
+			fmt.Sprintf("this command runs under every permit of %q, and would wait for itself", t.keys[0]), err,
+		}
 	}
 	if i := slices.IndexFunc(t.keys, isAbove); i >= 0 {
-		return &heldError{fmt.Sprintf("this command runs under a lock on %q, and would wait for itself", t.keys[i]), err}
+		return &heldError{
+			fmt.Sprintf("this command runs under a lock on %q, and would wait for itself", t.keys[i]),
+			err,
+		}
 	}
 	return nil
 }

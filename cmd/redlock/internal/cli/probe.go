@@ -228,7 +228,8 @@ func (p *probed) wake(ctx context.Context) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("a release notifies no waiter (PUBLISH and SUBSCRIBE): waiters try again in turns, here after %v", fastest.Round(time.Millisecond))
+	return fmt.Errorf("a release notifies no waiter (PUBLISH and SUBSCRIBE): waiters try again in turns, here after %v",
+		fastest.Round(time.Millisecond))
 }
 
 // wakeOnce is how long after a release a waiter has the lock.
@@ -258,7 +259,8 @@ func (p *probed) fence(ctx context.Context) error {
 	last := uint64(0)
 	for range 2 {
 		token := uint64(0)
-		if err := p.held(ctx, func(lock *redlock.Lock) error { token = lock.Token(); return nil }, redlock.Fenced()); err != nil {
+		if err := p.held(ctx, func(lock *redlock.Lock) error { token = lock.Token(); return nil },
+			redlock.Fenced()); err != nil {
 			return err
 		}
 		if token <= last {
@@ -324,7 +326,8 @@ func writeProbes(out io.Writer, reports []probeReport) error {
 			}
 		}
 	}
-	summary := "All operations of locks work on these servers. Their behaviour in failures is not probed; see the audit."
+	summary := "All operations of locks work on these servers. Their behaviour in failures is not probed; see the " +
+		"audit."
 	if !all {
 		summary = "Not everything works on these servers. Plain locks need take, extend, release and expire."
 	}

@@ -68,14 +68,19 @@ func (r *record) ended(err error) error {
 		textfile.One("redlock_run_status", "The exit status of the last run.", float64(status), "key", r.key),
 	}
 	if r.held != nil {
-		gauges = append(gauges, textfile.One("redlock_run_held_seconds", "For how long the last run held the lock.", time.Since(r.held.since).Seconds(), "key", r.key))
+		gauges = append(gauges,
+			textfile.One("redlock_run_held_seconds", "For how long the last run held the lock.",
+				time.Since(r.held.since).Seconds(), "key", r.key))
 		if status == statusOK {
 			r.success = now
 		}
 	}
 	result := textfile.Gauge{Name: "redlock_run_result", Help: "1 for what became of the lock in the last run."}
 	for _, word := range results.Results() {
-		result.Series = append(result.Series, textfile.Series{Labels: []string{"key", r.key, "result", word}, Value: number01(word == r.result(status, err))})
+		result.Series = append(result.Series,
+			textfile.Series{
+				Labels: []string{"key", r.key, "result", word}, Value: number01(word == r.result(status, err)),
+			})
 	}
 	r.waiting, r.holding = false, false
 	return writeTextfile(r.path, append(r.now(), append(gauges, result)...)...)
@@ -101,10 +106,13 @@ func (r *record) now() []textfile.Gauge {
 		textfile.One("redlock_held", "Locks that are held.", number01(r.holding), "key", r.key),
 	}
 	if r.held != nil {
-		gauges = append(gauges, textfile.One("redlock_run_waited_seconds", "For how long the last run waited for the lock.", r.held.waited.Seconds(), "key", r.key))
+		gauges = append(gauges,
+			textfile.One("redlock_run_waited_seconds", "For how long the last run waited for the lock.",
+				r.held.waited.Seconds(), "key", r.key))
 	}
 	if r.success > 0 {
-		gauges = append(gauges, textfile.One(successTime, "When a run last ended with status 0.", r.success, "key", r.key))
+		gauges = append(gauges,
+			textfile.One(successTime, "When a run last ended with status 0.", r.success, "key", r.key))
 	}
 	return gauges
 }

@@ -73,9 +73,11 @@ func (r *releaser) run(ctx context.Context, t *terminal, args []string) error {
 	case len(args) != 1 || args[0] == "":
 		return usage("release: want one key after the flags")
 	case single.Reserved(args[0]):
-		return usage("release: %q is no lock: names that begin with %q are redlock's own", args[0], single.ReservedPrefix)
+		return usage("release: %q is no lock: names that begin with %q are redlock's own", args[0],
+			single.ReservedPrefix)
 	case !r.force:
-		return usage("release: this takes the lock from its holder; say -force if that is what you want, or -in FILE for a lock of redlock acquire")
+		return usage("release: this takes the lock from its holder; say -force if that is what you want, or -in FILE " +
+			"for a lock of redlock acquire")
 	}
 	key := args[0]
 	masters, err := r.masters.open()
@@ -93,7 +95,10 @@ func (r *releaser) run(ctx context.Context, t *terminal, args []string) error {
 	}
 	for i, s := range seen {
 		if s.content.notLock != "" {
-			return &statusError{status: statusNo, err: fmt.Errorf("%q on %s is no lock but %s: nothing was removed", key, masters.all[i].Name(), s.content.notLock)}
+			return &statusError{
+				status: statusNo, err: fmt.Errorf("%q on %s is no lock but %s: nothing was removed", key,
+					masters.all[i].Name(), s.content.notLock),
+			}
 		}
 	}
 	after := seen
@@ -161,7 +166,8 @@ func removeAll(ctx context.Context, masters []*single.Master, key string, seen [
 			}
 			return sight{}
 		}
-		reply, err := masters[i].Ask(ctx, single.Request{Op: single.Release, Keys: []string{key}, Owner: seen[i].reply.Holder})
+		reply, err := masters[i].Ask(ctx,
+			single.Request{Op: single.Release, Keys: []string{key}, Owner: seen[i].reply.Holder})
 		return sight{reply: reply, err: err}
 	})
 }
@@ -175,8 +181,12 @@ func (r *releaser) verdict(t *terminal, key string, masters *fleet, seen, after 
 	}
 	isFree := func(i int) bool { return after[i].err == nil }
 	if set := masters.short(isFree); set != nil {
-		return &statusError{status: statusNoQuorum, err: fmt.Errorf("only %s are known to have no hold on %q, where %d decide; run it again when the others answer",
-			set.of(set.count(isFree)), key, set.quorum())}
+		return &statusError{
+			status: statusNoQuorum,
+			err: fmt.Errorf("only %s are known to have no hold on %q, where %d decide; run it again when the others "+
+				"answer",
+				set.of(set.count(isFree)), key, set.quorum()),
+		}
 	}
 	var counts []string
 	for _, set := range masters.sets {

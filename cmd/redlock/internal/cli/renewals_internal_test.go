@@ -29,15 +29,28 @@ func TestTheReasonForAFailedRenewalIsReported(t *testing.T) {
 		events []redlock.Event
 		want   string
 	}{
-		"nothing was asked":     {nil, "it was not renewed, and ends in 1s"},
-		"too few":               {failing, "it was not renewed: need 2 of 3 masters (b:1: dial redis://***@b:1: refused\\nby b; c:1: refused), and ends in 1s"},
-		"the last one was won":  {append(failing, vote("b:1", redlock.Granted, nil), decided(nil)), "it was not renewed, and ends in 1s"},
-		"an answer that is old": {append(failing, vote("c:1", redlock.Granted, nil)), "it was not renewed: need 2 of 3 masters (b:1: dial"},
-		"the list is out of date": {
-			append(failing, decided(fmt.Errorf("%w: generation 3 is in use, says a:1, and this is generation 1", redlock.ErrOutdated))),
-			"it was not renewed: the configuration of masters is out of date: generation 3 is in use, says a:1, and this is generation 1, and ends in 1s",
+		"nothing was asked": {nil, "it was not renewed, and ends in 1s"},
+		"too few": {
+			failing, "it was not renewed: need 2 of 3 masters (b:1: dial redis://***@b:1: refused\\nby b; c:1: " +
+				"refused), and ends in 1s",
 		},
-		"of another request": {[]redlock.Event{{Kind: redlock.EventAcquire, Op: "acquire", Err: redlock.ErrHeld, N: 3}}, "it was not renewed, and ends in 1s"},
+		"the last one was won": {
+			append(failing, vote("b:1", redlock.Granted, nil), decided(nil)), "it was not renewed, and ends in 1s",
+		},
+		"an answer that is old": {
+			append(failing, vote("c:1", redlock.Granted, nil)), "it was not renewed: need 2 of 3 masters (b:1: dial",
+		},
+		"the list is out of date": {
+			append(failing,
+				decided(fmt.Errorf("%w: generation 3 is in use, says a:1, and this is generation 1",
+					redlock.ErrOutdated))),
+			"it was not renewed: the configuration of masters is out of date: generation 3 is in use, says a:1, and " +
+				"this is generation 1, and ends in 1s",
+		},
+		"of another request": {
+			[]redlock.Event{{Kind: redlock.EventAcquire, Op: "acquire", Err: redlock.ErrHeld, N: 3}}, "it was not " +
+				"renewed, and ends in 1s",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &supervisor{bound: time.Second, ttl: 10 * time.Second, renewals: &renewals{}}
@@ -62,7 +75,8 @@ func TestAReasonIsReportedOnceUntilItChanges(t *testing.T) {
 		r.observe(e)
 	}
 	want := []string{
-		"need 2 of 3 masters (b:1: refused)", "need 2 of 3 masters (b:1: refused; c:1: timeout)", "", "need 2 of 3 masters (b:1: refused)",
+		"need 2 of 3 masters (b:1: refused)", "need 2 of 3 masters (b:1: refused; c:1: timeout)", "", "need 2 of 3 " +
+			"masters (b:1: refused)",
 	}
 	if !slices.Equal(told, want) {
 		t.Errorf("reported %q, want %q", told, want)

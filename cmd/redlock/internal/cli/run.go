@@ -61,8 +61,10 @@ The exit status is that of COMMAND, 128 + n if signal n ended it, or
 			fs.StringVar(&r.line, "c", "", "run this `line` by sh -c, instead of COMMAND")
 			fs.StringVar(&r.textfile, "textfile", "", textfileUsage)
 			r.waitAll.on = true
-			fs.Var(&r.waitAll, "wait-descendants", "keep the lock until all processes that COMMAND has started have ended (default true)")
-			fs.BoolVar(&r.leaderOnly, "leader-only", false, "release the lock when COMMAND itself has ended, even if it has left processes running")
+			fs.Var(&r.waitAll, "wait-descendants", "keep the lock until all processes that COMMAND has started have "+
+				"ended (default true)")
+			fs.BoolVar(&r.leaderOnly, "leader-only", false,
+				"release the lock when COMMAND itself has ended, even if it has left processes running")
 			return r.run
 		},
 	}
@@ -141,7 +143,8 @@ func (r *runner) start(t *terminal, h *held, argv []string) (*supervisor, error)
 		return nil, &statusError{status: statusCantRun, err: err}
 	}
 	process, err := child.Start(child.Config{
-		Argv: argv, Env: append(ownEnvironment(os.Environ()), r.tells(h, t.getenv)...), Mark: mark(h.Lock), Stdin: t.in, Stdout: t.out, Stderr: t.err,
+		Argv: argv, Env: append(ownEnvironment(os.Environ()), r.tells(h, t.getenv)...), Mark: mark(h.Lock), Stdin: t.in,
+		Stdout: t.out, Stderr: t.err,
 	})
 	if err != nil {
 		watch.Dismiss()
@@ -152,8 +155,10 @@ func (r *runner) start(t *terminal, h *held, argv []string) (*supervisor, error)
 		return nil, &statusError{status: status, err: err}
 	}
 	return &supervisor{
-		what: r.what(), lock: h.Lock, ttl: r.ttl, grace: r.grace, maxHold: r.maxHold, usedUp: usedUp(first, r.ttl, r.maxHold),
-		left: left{leaderOnly: r.leaderOnly || !r.waitAll.on}, process: process, watch: watch, orphanGrace: r.orphanGrace(t.getenv), signals: r.signals, log: r.log, renewals: &r.renewals,
+		what: r.what(), lock: h.Lock, ttl: r.ttl, grace: r.grace, maxHold: r.maxHold,
+		usedUp: usedUp(first, r.ttl, r.maxHold),
+		left:   left{leaderOnly: r.leaderOnly || !r.waitAll.on}, process: process, watch: watch,
+		orphanGrace: r.orphanGrace(t.getenv), signals: r.signals, log: r.log, renewals: &r.renewals,
 	}, nil
 }
 

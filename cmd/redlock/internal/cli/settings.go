@@ -26,9 +26,10 @@ const (
 	// envPrefix is the beginning of a flag's variable; the flag's name in capitals, with underscores, follows.
 	envPrefix = "REDLOCK_"
 
-	settingsHelp = `Settings come from flags, else from the environment (REDLOCK_MASTERS, REDLOCK_TTL, ...), else from one file: the one that
--config or REDLOCK_CONFIG names, else $XDG_CONFIG_HOME/redlock/config (~/.config/redlock/config), else /etc/redlock/config. "-config none" reads no
-file. The file has lines of "name = value" with the names of flags, and comments that begin with #.
+	settingsHelp = `Settings come from flags, else from the environment (REDLOCK_MASTERS, REDLOCK_TTL, ...), else from
+one file: the one that -config or REDLOCK_CONFIG names, else $XDG_CONFIG_HOME/redlock/config (~/.config/redlock/config),
+else /etc/redlock/config. "-config none" reads no file. The file has lines of "name = value" with the names
+of flags, and comments that begin with #.
 Everyone on the machine can read a command line. Keep passwords in the file, in the environment, or in a -password-file.
 `
 	// noFile as a file name means no configuration file, not even the default.
@@ -37,11 +38,16 @@ Everyone on the machine can read a command line. Keep passwords in the file, in 
 
 // explicit are flags that count only if they are typed. An old variable must not force anything, skip a confirmation,
 // or change the output.
-var explicit = map[string]bool{"force": true, "yes": true, "json": true, "config": true, "announce": true, "c": true, "E": true, "prefix": true, "limit": true, "scan": true, "unlimited": true, "save": true, "compare": true, "html": true, "fd": true, "pid": true, "in": true, "out": true, "textfile": true}
+var explicit = map[string]bool{
+	"force": true, "yes": true, "json": true, "config": true, "announce": true, "c": true, "E": true, "prefix": true,
+	"limit": true, "scan": true, "unlimited": true, "save": true, "compare": true, "html": true, "fd": true,
+	"pid": true, "in": true, "out": true, "textfile": true,
+}
 
 // excludes are flags that mean the same or the opposite. The flag from the nearest source counts.
 var excludes = map[string][]string{
-	"try": {"wait"}, "wait": {"try"}, "E": {"conflict-exit-code"}, "leader-only": {"wait-descendants"}, "wait-descendants": {"leader-only"}, "v": {"quiet"}, "quiet": {"v", "log"},
+	"try": {"wait"}, "wait": {"try"}, "E": {"conflict-exit-code"}, "leader-only": {"wait-descendants"},
+	"wait-descendants": {"leader-only"}, "v": {"quiet"}, "quiet": {"v", "log"},
 	"password": {"password-file"}, "password-file": {"password"},
 }
 
@@ -52,7 +58,8 @@ func fillIn(flags *flag.FlagSet, environ []string) error {
 		return nil
 	}
 	if flags.Lookup("password").Value.String() != "" {
-		return usage("-password: everybody on the machine can read a command line; use -password-file, REDLOCK_PASSWORD or the configuration file")
+		return usage("-password: everybody on the machine can read a command line; use -password-file, " +
+			"REDLOCK_PASSWORD or the configuration file")
 	}
 	env, err := fromEnvironment(environ)
 	if err != nil {
@@ -148,7 +155,9 @@ var told = map[string]bool{ownerVariable: true, tokenVariable: true, slotVariabl
 
 // ofService are variables that Kubernetes makes where there is a Service called redlock, or redlock- and anything. No
 // setting ends so.
-var ofService = regexp.MustCompile(`^REDLOCK(_\w+)?_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
+var ofService = regexp.MustCompile(
+	`^REDLOCK(_\w+)?_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`,
+)
 
 // fromEnvironment returns the settings of the environment, by their flags. A variable that no command knows is an
 // error, as in a file.
@@ -169,7 +178,9 @@ func fromEnvironment(environ []string) (map[string]string, error) {
 		case told[variable]:
 			under = under || variable == ownerVariable
 		case !ofService.MatchString(variable):
-			return nil, usage("environment: there is no setting %s%s", variable, didYouMean(variable, "", slices.Sorted(maps.Keys(known))))
+			return nil,
+				usage("environment: there is no setting %s%s", variable,
+					didYouMean(variable, "", slices.Sorted(maps.Keys(known))))
 		}
 	}
 	if under {
@@ -223,9 +234,12 @@ func readFile(path string) (map[string]string, error) {
 		case !found:
 			return nil, usage("configuration: %s, line %d: want name = value", path, n)
 		case !nameForm.MatchString(name): // perhaps the rest of a list, which may hold a password
-			return nil, usage("configuration: %s, line %d: want name = value; a value, also a list, stands on one line", path, n)
+			return nil, usage("configuration: %s, line %d: want name = value; a value, also a list, stands on one line",
+				path, n)
 		case !known[name]:
-			return nil, usage("configuration: %s, line %d: there is no setting %q%s", path, n, name, didYouMean(name, "", slices.Sorted(maps.Keys(known))))
+			return nil,
+				usage("configuration: %s, line %d: there is no setting %q%s", path, n, name,
+					didYouMean(name, "", slices.Sorted(maps.Keys(known))))
 		case settings[name] != "":
 			return nil, usage("configuration: %s, line %d: %s is set twice", path, n, name)
 		}
@@ -236,7 +250,9 @@ func readFile(path string) (map[string]string, error) {
 	}
 	// Half a list of masters would be another list, with majorities that may not overlap the whole list's.
 	if content.last != '\n' {
-		return nil, usage("configuration: %s: its last line has no end, as if the file were still being written; end it, and put a changed file into its place by mv", path)
+		return nil,
+			usage("configuration: %s: its last line has no end, as if the file were still being written; end it, and "+
+				"put a changed file into its place by mv", path)
 	}
 	return settings, nil
 }

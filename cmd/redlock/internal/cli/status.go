@@ -107,7 +107,9 @@ func (s *statusReader) run(ctx context.Context, t *terminal, args []string) erro
 	case err != nil:
 		return err
 	case status.why != nil:
-		return &statusError{status: statusNoQuorum, err: fmt.Errorf("too few masters can be used to see who holds %q", args[0])}
+		return &statusError{
+			status: statusNoQuorum, err: fmt.Errorf("too few masters can be used to see who holds %q", args[0]),
+		}
 	case status.Verdict != "held":
 		return silently(statusNo)
 	}
@@ -127,7 +129,8 @@ func look(ctx context.Context, l *redlock.Locker, f *fleet, key string) (*keySta
 	case err != nil:
 		return nil, err
 	case holder.Held:
-		status.Verdict, status.Owner, status.Holds, status.TTL = "held", holderName(holder.Identity, holder.ID), holder.Holds, seconds(holder.TTL)
+		status.Verdict, status.Owner, status.Holds, status.TTL = "held", holderName(holder.Identity, holder.ID),
+			holder.Holds, seconds(holder.TTL)
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -165,7 +168,8 @@ func lookAt(ctx context.Context, m *single.Master, key string) masterStatus {
 			s.Owner, s.Holds = ownerName(reply.Holder), reply.Token
 		}
 	}
-	if last, err := m.Client().ZRangeWithScores(ctx, single.CounterKey(key), -1, -1).Result(); err == nil && len(last) == 1 {
+	if last, err := m.Client().ZRangeWithScores(ctx, single.CounterKey(key), -1, -1).Result(); err == nil &&
+		len(last) == 1 {
 		s.Token = strconv.FormatFloat(last[0].Score, 'f', 0, 64)
 	}
 	s.Told, _ = toldGeneration(ctx, m.Client())
@@ -227,7 +231,8 @@ func (s *keyStatus) sentence(held int) string {
 	}
 	count := strings.Join(counts, ", and ")
 	if i := slices.IndexFunc(s.Masters, func(m masterStatus) bool { return m.NotLock != "" }); i >= 0 {
-		return fmt.Sprintf("%q is TAKEN, on %s by %s, which is no lock and keeps locks from being had", s.Key, s.Masters[i].Master, s.Masters[i].NotLock)
+		return fmt.Sprintf("%q is TAKEN, on %s by %s, which is no lock and keeps locks from being had", s.Key,
+			s.Masters[i].Master, s.Masters[i].NotLock)
 	}
 	switch {
 	case s.Verdict == "held" && s.Holds > 1:

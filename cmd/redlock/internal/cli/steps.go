@@ -27,8 +27,8 @@ Takes the lock on KEY, writes FILE, and exits. The lock stays until redlock rele
 Nothing renews the lock, and nothing stops the work when the lock ends. So you must give -ttl, and it must cover all
 of the work. A job that dies leaves the lock until -ttl is over; if the job runs again, it waits for that long.
 
-FILE contains the secret that releases the lock. Its mode is 0600. An older FILE for the same keys is replaced; until the
-lock in it has ended, this command waits. Two jobs must not use one FILE.
+FILE contains the secret that releases the lock. Its mode is 0600. An older FILE for the same keys is replaced; until
+the lock in it has ended, this command waits. Two jobs must not use one FILE.
 
 The first line on standard output is the same as for redlock hold: "acquired key=KEY token=TOKEN id=ID". With -json it
 is JSON.
@@ -106,7 +106,8 @@ func (a *acquirer) replaceable() error {
 	case err != nil:
 		return usage("acquire: -out: %w", err)
 	case a.permits == 0 && !slices.Equal(old.keys(), slices.Sorted(slices.Values(a.keys))):
-		return usage("acquire: -out: %s is for the lock on %s; release that one first, or choose another file", a.out, enumerated(old.keys()))
+		return usage("acquire: -out: %s is for the lock on %s; release that one first, or choose another file", a.out,
+			enumerated(old.keys()))
 	}
 	return nil
 }
@@ -197,12 +198,16 @@ func (r *releaser) releaseStep(ctx context.Context, t *terminal) error {
 	tellFailures(t, masters, seen)
 	released := masters.won(func(i int) bool { return seen[i].held() })
 	if released == nil {
-		return &statusError{status: statusNoQuorum, err: fmt.Errorf("too few masters confirmed the release of %s; run it again", taken.what())}
+		return &statusError{
+			status: statusNoQuorum, err: fmt.Errorf("too few masters confirmed the release of %s; run it again",
+				taken.what()),
+		}
 	}
 	if err := os.Remove(r.in); err != nil {
 		return &statusError{status: statusWrite, err: err}
 	}
-	_, err = fmt.Fprintf(t.out, "released %s, which was held until now, on %s\n", taken.what(), released.of(released.count(func(i int) bool { return seen[i].held() })))
+	_, err = fmt.Fprintf(t.out, "released %s, which was held until now, on %s\n", taken.what(),
+		released.of(released.count(func(i int) bool { return seen[i].held() })))
 	return err
 }
 
@@ -216,11 +221,23 @@ func (t *ticket) lost(masters *fleet, seen []sight) error {
 	case masters.won(func(i int) bool { return seen[i].held() }) != nil:
 		return nil
 	case masters.won(func(i int) bool { return seen[i].held() || seen[i].err != nil }) != nil:
-		return &statusError{status: statusNoQuorum, err: fmt.Errorf("too few masters answered to tell whether %s is still held; it ends at %s at the latest", t.what(), ends)}
+		return &statusError{
+			status: statusNoQuorum,
+			err: fmt.Errorf("too few masters answered to tell whether %s is still held; it ends at %s at the latest",
+				t.what(), ends),
+		}
 	case time.Now().After(t.Until):
-		return &statusError{status: statusLost, err: fmt.Errorf("%s ended at %s, with its ttl: the work may have overlapped with another holder's", t.what(), ends)}
+		return &statusError{
+			status: statusLost,
+			err: fmt.Errorf("%s ended at %s, with its ttl: the work may have overlapped with another holder's",
+				t.what(), ends),
+		}
 	}
-	return &statusError{status: statusLost, err: fmt.Errorf("%s is not held any more: it was taken away, or these are not the masters that it was taken on", t.what())}
+	return &statusError{
+		status: statusLost,
+		err: fmt.Errorf("%s is not held any more: it was taken away, or these are not the masters that it was "+
+			"taken on", t.what()),
+	}
 }
 
 // tellFailures names the masters that have not answered.

@@ -10,8 +10,10 @@ import (
 
 // otherNames are the names of these commands in other tools.
 var otherNames = map[string]string{
-	"lock": "run", "exec": "run", "unlock": "release", "ls": "list", "info": "status", "show": "status", "holder": "status",
-	"check": "doctor", "benchmark": "bench", "latency": "bench", "perf": "bench", "completions": "completion", "manual": "man",
+	"lock": "run", "exec": "run", "unlock": "release", "ls": "list", "info": "status", "show": "status",
+	"holder": "status",
+	"check":  "doctor", "benchmark": "bench", "latency": "bench", "perf": "bench", "completions": "completion",
+	"manual": "man",
 }
 
 // didYouMean returns the end of a sentence about an unknown name: the name among these that was probably meant; "" if
@@ -23,7 +25,8 @@ func didYouMean(name, prefix string, names []string) string {
 			best, least = candidate, d
 		}
 	}
-	if i := slices.IndexFunc(names, func(n string) bool { return len(name) > 1 && strings.HasPrefix(n, name) }); best == "" && i >= 0 {
+	if i := slices.IndexFunc(names, func(n string) bool { return len(name) > 1 && strings.HasPrefix(n, name) }); best ==
+		"" && i >= 0 {
 		best = names[i]
 	}
 	if best == "" {

@@ -186,13 +186,15 @@ func (s *supervisor) watchAgain() {
 	if s.watch.Worked() {
 		s.watch = &child.Watch{}
 		if s.look(); s.lost == nil {
-			s.say(eventWatch, "the process that watches over this one did not hear in time that %s is valid for longer, and has killed the command", s.what)
+			s.say(eventWatch, "the process that watches over this one did not hear in time that %s is valid for "+
+				"longer, and has killed the command", s.what)
 		}
 		return
 	}
 	watch, err := child.StartWatch()
 	if s.watches++; err != nil || s.watches > watchesAtMost {
-		s.say(eventWatch, "the process that watches over this one is gone, and there is no new one: %v", firstError(err, errors.New("they all end at once")))
+		s.say(eventWatch, "the process that watches over this one is gone, and there is no new one: %v",
+			firstError(err, errors.New("they all end at once")))
 		s.watch = &child.Watch{}
 		return
 	}
@@ -264,13 +266,19 @@ func (s *supervisor) outcome(released error) error {
 	switch {
 	case s.refused != nil || s.kills >= stuckAfter:
 		why := firstError(s.refused, fmt.Errorf("killed %d times", s.kills))
-		return &statusError{status: statusRanOn, err: fmt.Errorf("%s was lost, and the command RAN ON WITHOUT IT: %w", s.what, why)}
+		return &statusError{
+			status: statusRanOn, err: fmt.Errorf("%s was lost, and the command RAN ON WITHOUT IT: %w", s.what, why),
+		}
 	case s.lost != nil && (s.log == nil || s.log.quiet):
-		return &statusError{status: statusLost, err: fmt.Errorf("%s was lost while the command ran: %w", s.what, bare{s.lost})}
+		return &statusError{
+			status: statusLost, err: fmt.Errorf("%s was lost while the command ran: %w", s.what, bare{s.lost}),
+		}
 	case s.lost != nil: // the note has said why
 		return &statusError{status: statusLost, err: fmt.Errorf("%s was lost while the command ran", s.what)}
 	case isNotHeld(released):
-		return &statusError{status: statusLost, err: fmt.Errorf("%s was lost before the command had ended: %w", s.what, bare{released})}
+		return &statusError{
+			status: statusLost, err: fmt.Errorf("%s was lost before the command had ended: %w", s.what, bare{released}),
+		}
 	case ended.Signal != 0:
 		return s.diedOf(syscall.Signal(ended.Signal))
 	default:

@@ -207,7 +207,9 @@ func TestHazard71NoOrderOfEventsContinuesACommandWhoseLockHasLapsed(t *testing.T
 			if h.kills > 0 || lock.Err() != nil {
 				t.Fatalf("killed %d times while the lock is held (%v), by %s", h.kills, lock.Err(), names(before))
 			}
-			wanted := slices.ContainsFunc(before, func(e event) bool { return e.name == "SIGCONT" || e.name == "grace" })
+			wanted := slices.ContainsFunc(before, func(e event) bool {
+				return e.name == "SIGCONT" || e.name == "grace"
+			})
 			if wanted && h.process.continued == 0 {
 				t.Fatalf("not continued while the lock is held, by %s", names(before))
 			}
@@ -215,7 +217,8 @@ func TestHazard71NoOrderOfEventsContinuesACommandWhoseLockHasLapsed(t *testing.T
 		}
 	}
 	end := slices.MaxFunc(histories, func(a, b *history) int { return cmp.Compare(a.bound, b.bound) }).bound
-	redistest.Eventually(t, 10*ttl, func() bool { return child.Now() >= end && lock.Err() != nil }, "the end of the validity")
+	redistest.Eventually(t, 10*ttl, func() bool { return child.Now() >= end && lock.Err() != nil },
+		"the end of the validity")
 
 	tried := 0
 	for _, h := range histories {
@@ -225,13 +228,15 @@ func TestHazard71NoOrderOfEventsContinuesACommandWhoseLockHasLapsed(t *testing.T
 				e.handle(s)
 				s.settle()
 				if p.continued > h.process.continued || p.killed == 0 {
-					t.Fatalf("continued %d times, killed %d times after the end of the lock; before it: %s; after it: %s",
+					t.Fatalf("continued %d times, killed %d times after the end of the lock; before it: %s; after "+
+						"it: %s",
 						p.continued-h.process.continued, p.killed, names(h.before), names(after[:i+1]))
 				}
 			}
 			s.ended()
 			if p.continued > h.process.continued {
-				t.Fatalf("continued when it had ended; before the end of the lock: %s; after it: %s", names(h.before), names(after))
+				t.Fatalf("continued when it had ended; before the end of the lock: %s; after it: %s", names(h.before),
+					names(after))
 			}
 			tried++
 		}
@@ -256,7 +261,8 @@ func TestOnlyCtrlCsSoonAfterEachOtherKill(t *testing.T) {
 		p := &fakeProcess{}
 		lock := shortHold(t, time.Minute)
 		s := &supervisor{
-			lock: lock, ttl: time.Minute, grace: time.Second, process: p, watch: &child.Watch{}, signals: make(chan os.Signal, 1),
+			lock: lock, ttl: time.Minute, grace: time.Second, process: p, watch: &child.Watch{},
+			signals:      make(chan os.Signal, 1),
 			fromKeyboard: func() bool { return c.keyboard },
 		}
 		for range 3 {

@@ -176,7 +176,8 @@ func (w *wait) watch(ctx context.Context, io *terminal, live bool) {
 			}
 		case log.verbose || log.json:
 			before := w.way
-			if w.look(ctx); before.holder != w.way.holder || before.why != w.way.why || time.Since(w.told) >= tellAgain {
+			if w.look(ctx); before.holder != w.way.holder || before.why != w.way.why ||
+				time.Since(w.told) >= tellAgain {
 				log.tell(w.entry(), "%s", w.sentence())
 				w.told = time.Now()
 			}
@@ -213,7 +214,9 @@ func (w *wait) sentence() string {
 }
 
 func (w *wait) entry() entry {
-	return entry{Event: eventWaiting, Holder: w.way.holder, FreeIn: seconds(w.left()), Waited: time.Since(w.began).Seconds()}
+	return entry{
+		Event: eventWaiting, Holder: w.way.holder, FreeIn: seconds(w.left()), Waited: time.Since(w.began).Seconds(),
+	}
 }
 
 // draw rewrites the line on a terminal.

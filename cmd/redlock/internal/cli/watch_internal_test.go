@@ -84,7 +84,10 @@ func TestTheReasonIsMaxHoldIfMaxHoldEndsTheValidity(t *testing.T) {
 		if c.maxHold > 0 {
 			first = start + min(c.maxHold, validity)
 		}
-		s := &supervisor{ttl: ttl, grace: time.Millisecond, maxHold: c.maxHold, bound: start + c.bound, usedUp: usedUp(first, ttl, c.maxHold)}
+		s := &supervisor{
+			ttl: ttl, grace: time.Millisecond, maxHold: c.maxHold, bound: start + c.bound,
+			usedUp: usedUp(first, ttl, c.maxHold),
+		}
 		if got := s.ending(s.bound - s.grace).Error(); !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q", name, got)
 		}

@@ -106,7 +106,8 @@ func (s *Show) refuse(q *redlock.QuorumError) {
 }
 
 func tooFew(q *redlock.QuorumError) string {
-	return fmt.Sprintf("%d of %d are not enough: the others could give the same lock to another worker", q.Quorum-1, q.N)
+	return fmt.Sprintf("%d of %d are not enough: the others could give the same lock to another worker", q.Quorum-1,
+		q.N)
 }
 
 // explanation spreads a refusal over lines: the decision, and every master's answer.
@@ -245,7 +246,8 @@ func (s *Show) progress(ctx context.Context) {
 			return
 		}
 		v := s.Snapshot()
-		s.say("progress", fmt.Sprintf("%d acquisitions, %d handoffs, %d overlaps", v.Acquisitions, v.Handoffs, v.Overlaps))
+		s.say("progress",
+			fmt.Sprintf("%d acquisitions, %d handoffs, %d overlaps", v.Acquisitions, v.Handoffs, v.Overlaps))
 	}
 }
 

@@ -59,7 +59,10 @@ func (w window) touches(from, to time.Time) bool {
 }
 
 func newBoard(addrs []string, workers int, r *resource) *board {
-	b := &board{resource: r, members: len(addrs), addrs: addrs, up: make([]bool, len(addrs)), workers: make([]workerState, workers)}
+	b := &board{
+		resource: r, members: len(addrs), addrs: addrs, up: make([]bool, len(addrs)),
+		workers: make([]workerState, workers),
+	}
 	for i := range b.up {
 		b.up[i] = true
 	}
@@ -133,7 +136,9 @@ type tally struct {
 func (b *board) tally(a *actState) tally {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	t := tally{winners: len(a.winners), free: len(a.free), refusals: a.refusals, firstWin: a.firstWin, lastGrant: a.lastGrant}
+	t := tally{
+		winners: len(a.winners), free: len(a.free), refusals: a.refusals, firstWin: a.firstWin, lastGrant: a.lastGrant,
+	}
 	for _, n := range a.winners {
 		t.acquisitions += n
 	}

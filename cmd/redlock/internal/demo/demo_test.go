@@ -59,13 +59,15 @@ func TestTheWholeShowHoldsWithinItsTime(t *testing.T) {
 		t.Fatalf("not all of it held: %q; acts %+v", failed(r), r.Acts)
 	}
 	if r.Overlaps != 0 || r.Acquisitions == 0 || r.Handoffs == 0 || r.Seconds > 60 {
-		t.Errorf("%d overlaps, %d acquisitions, %d handoffs in %.1f s", r.Overlaps, r.Acquisitions, r.Handoffs, r.Seconds)
+		t.Errorf("%d overlaps, %d acquisitions, %d handoffs in %.1f s", r.Overlaps, r.Acquisitions, r.Handoffs,
+			r.Seconds)
 	}
 	// One may have been granted in the moment when the third master was stopped.
 	if len(r.Acts) != 6 || r.Acts[3].Acquisitions > 1 || r.Acts[3].Refusals == 0 || r.Acts[4].Acquisitions == 0 {
 		t.Fatalf("acts: %+v; want six, at most one lock acquired in the fourth and at least one in the fifth", r.Acts)
 	}
-	if taken := r.Acts[5].Lists; taken["old"] == 0 || taken["both"] == 0 || taken["new"] == 0 || r.Acts[4].Lists != nil {
+	if taken := r.Acts[5].Lists; taken["old"] == 0 || taken["both"] == 0 || taken["new"] == 0 ||
+		r.Acts[4].Lists != nil {
 		t.Errorf("while a master was replaced locks were taken so: %v; before that %v", taken, r.Acts[4].Lists)
 	}
 	if r.Masters != 5 || r.Quorum != 3 {
@@ -153,7 +155,8 @@ func TestTheUsersMastersAreUsedAsTheyAre(t *testing.T) {
 	}
 	r := newShow(t, cfg).Run(t.Context(), nil)
 	if !r.OK || !strings.Contains(r.Refusal, redlock.ErrHeld.Error()) {
-		t.Errorf("with three of five: failed %q, refusal %q; want all held and a refusal of a held lock", failed(r), r.Refusal)
+		t.Errorf("with three of five: failed %q, refusal %q; want all held and a refusal of a held lock", failed(r),
+			r.Refusal)
 	}
 	if !slices.ContainsFunc(r.Checks, func(c demo.Check) bool {
 		return c.What == "no key left behind" && strings.HasSuffix(c.Detail, "of 5 masters")

@@ -25,7 +25,8 @@ func picture(v Snapshot, h *history, log []string, width, height int, style term
 	}
 	quorum := redlock.Quorum(v.Members)
 	clock := fmt.Sprintf("%5.1f s ", v.At.Seconds())
-	title := fit(fmt.Sprintf(" redlock demo: %d workers want one lock, %d masters vote, %d are a quorum", len(v.Workers), v.Members, quorum), width-len(clock))
+	title := fit(fmt.Sprintf(" redlock demo: %d workers want one lock, %d masters vote, %d are a quorum",
+		len(v.Workers), v.Members, quorum), width-len(clock))
 	lines := []string{
 		paint(style, bold, title) + strings.Repeat(" ", width-len(clock)-utf8.RuneCountInString(title)) + clock,
 		paint(style, bold, fit(fmt.Sprintf(" %d  %s", v.Act, v.Title), width)),
@@ -90,7 +91,8 @@ func diagram(v Snapshot, columns []column, width int, style term.Style, live boo
 			}
 		})
 		free := max(0, width-labelWidth-6-len(columns))
-		lines = append(lines, pad(fmt.Sprintf(" worker %d", i+1), 11)+paint(style, colour, pad(fit(state, labelWidth-12), labelWidth-11))+
+		lines = append(lines, pad(fmt.Sprintf(" worker %d", i+1), 11)+
+			paint(style, colour, pad(fit(state, labelWidth-12), labelWidth-11))+
 			bar+strings.Repeat(" ", free)+fmt.Sprintf("%5d", w.Acquisitions))
 	}
 	return lines

@@ -27,7 +27,8 @@ func moment(at time.Duration, inside ...int) demo.Snapshot {
 }
 
 func TestAPictureFitsEveryWindow(t *testing.T) {
-	log := strings.Split(strings.Repeat("a long line about something that has happened to a master with a long name\n", 30), "\n")
+	log := strings.Split(strings.Repeat("a long line about something that has happened to a master with a long name\n",
+		30), "\n")
 	for _, size := range [][2]int{{1, 1}, {20, 5}, {63, 30}, {64, 21}, {80, 24}, {200, 60}} {
 		width, height := size[0], size[1]
 		var film demo.Film
@@ -83,7 +84,8 @@ func TestAPictureShowsWhoHasWhichMasters(t *testing.T) {
 	v.Workers[1] = demo.WorkerView{Holds: true, Left: 999 * time.Millisecond, List: "both"}
 	lines := strings.Join(film.Frame(v, nil, 80, 24, plain), "\n")
 	for _, want := range []string{
-		"worker 1  waits 1.5 s, old   .", "worker 2  holds 999 ms, both %", "master 6  :7005", "5 masters vote, 3 are a quorum",
+		"worker 1  waits 1.5 s, old   .", "worker 2  holds 999 ms, both %", "master 6  :7005", "5 masters vote, 3 " +
+			"are a quorum",
 	} {
 		if !strings.Contains(lines, want) {
 			t.Errorf("no %q in\n%s", want, lines)
@@ -91,7 +93,8 @@ func TestAPictureShowsWhoHasWhichMasters(t *testing.T) {
 	}
 	v.Inside = []int{1, 2}
 	v.At = 100 * time.Millisecond
-	if lines = strings.Join(film.Frame(v, nil, 80, 24, plain), "\n"); !strings.Contains(lines, "holds 999 ms, both %X") {
+	if lines = strings.Join(film.Frame(v, nil, 80, 24, plain), "\n"); !strings.Contains(lines, "holds 999 ms, "+
+		"both %X") {
 		t.Errorf("an overlap is hidden:\n%s", lines)
 	}
 }
@@ -158,7 +161,9 @@ func TestPlainLinesAndTheReport(t *testing.T) {
 	}
 	out.Reset()
 	demo.WriteReport(&out, r, term.Style{})
-	for _, want := range []string{"1  one", "ok   good (very)", "FAIL bad", "overlaps found: 2", "NOT all of it held", "longest 1s"} {
+	for _, want := range []string{
+		"1  one", "ok   good (very)", "FAIL bad", "overlaps found: 2", "NOT all of it held", "longest 1s",
+	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, &out)
 		}

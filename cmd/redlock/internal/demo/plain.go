@@ -47,17 +47,21 @@ func WriteReport(out io.Writer, r Report, style term.Style) {
 	}
 	fmt.Fprintf(out, row, "in all", count(r.Acquisitions), "", spent(r.Free, r.Free.P50), spent(r.Free, r.Free.P99),
 		spent(r.Wait, r.Wait.P50), spent(r.Wait, r.Wait.P99))
-	fmt.Fprintln(out, paint(style, dim, "  free: acquiring a lock that no one else wants; wait: until a worker had the common lock"))
+	fmt.Fprintln(out,
+		paint(style, dim, "  free: acquiring a lock that no one else wants; wait: until a worker had the common lock"))
 	for _, a := range r.Acts {
 		if a.Through > 0 {
-			fmt.Fprintf(out, "  %s\n", paint(style, dim, fmt.Sprintf("wait leaves out %d waits through the outage, the longest %v", a.Through, a.Longest)))
+			fmt.Fprintf(out, "  %s\n",
+				paint(style, dim,
+					fmt.Sprintf("wait leaves out %d waits through the outage, the longest %v", a.Through, a.Longest)))
 		}
 	}
 	fmt.Fprintln(out)
 	for _, c := range r.Checks {
 		fmt.Fprintf(out, "  %s %s\n", verdict(style, c.OK), sentence(c))
 	}
-	fmt.Fprintf(out, "\n  acquisitions %d, handoffs %d, overlaps found: %d. %s\n", r.Acquisitions, r.Handoffs, r.Overlaps, conclusion(style, r))
+	fmt.Fprintf(out, "\n  acquisitions %d, handoffs %d, overlaps found: %d. %s\n", r.Acquisitions, r.Handoffs,
+		r.Overlaps, conclusion(style, r))
 }
 
 func sentence(c Check) string {

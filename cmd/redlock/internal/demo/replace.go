@@ -71,7 +71,9 @@ func (x *exchange) prepare() error {
 		}
 		n := len(s.fleet.urls)
 		s.board.add(s.fleet.direct[n-1].Name())
-		s.say("master", fmt.Sprintf("master %d (%s), which is new and empty, takes the place of master %d", n, s.board.addrs[n-1], i+1))
+		s.say("master",
+			fmt.Sprintf("master %d (%s), which is new and empty, takes the place of master %d", n, s.board.addrs[n-1],
+				i+1))
 		x.after = append(x.after, s.fleet.urls[n-1])
 	}
 	for i, w := range s.workers {

@@ -22,7 +22,8 @@ func TestTheShowFindsTheOverlapOfAnExchangeWithoutItsMiddleStep(t *testing.T) {
 	right := newShow(t, quick)
 	right.OnlyReplace(false, false, 2, 3, 4)
 	if r := right.Run(t.Context(), nil); !r.OK || r.Overlaps != 0 {
-		t.Errorf("by the steps: %d overlaps, failed %q; want that all of it held; acts %+v", r.Overlaps, failed(r), r.Acts)
+		t.Errorf("by the steps: %d overlaps, failed %q; want that all of it held; acts %+v", r.Overlaps, failed(r),
+			r.Acts)
 	}
 
 	wrong := newShow(t, quick)
@@ -31,7 +32,8 @@ func TestTheShowFindsTheOverlapOfAnExchangeWithoutItsMiddleStep(t *testing.T) {
 	if r.OK {
 		t.Errorf("old and new at once: %d overlaps, and all of it held: this show can't fail", r.Overlaps)
 	}
-	if all := strings.Join(failed(r), "\n"); !strings.Contains(all, "step 1: old and both exclude each other: two held it at once") {
+	if all := strings.Join(failed(r), "\n"); !strings.Contains(all,
+		"step 1: old and both exclude each other: two held it at once") {
 		t.Errorf("failed:\n%s\nwant that two held a lock at once", all)
 	}
 }
@@ -97,7 +99,8 @@ func TestAnInterruptedExchangeOfMastersLeavesNoKey(t *testing.T) {
 	}()
 	r := show.Run(ctx, nil)
 	if !r.Interrupted || r.OK || len(failed(r)) != 0 {
-		t.Errorf("interrupted %t, OK %t, failed %q; want an interrupted show with a complete clean-up", r.Interrupted, r.OK, failed(r))
+		t.Errorf("interrupted %t, OK %t, failed %q; want an interrupted show with a complete clean-up", r.Interrupted,
+			r.OK, failed(r))
 	}
 	if !slices.ContainsFunc(r.Checks, func(c demo.Check) bool { return c.Detail == "looked on 6 of 6 masters" }) {
 		t.Errorf("%+v; want that all six masters were checked", r.Checks)

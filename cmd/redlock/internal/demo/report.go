@@ -40,7 +40,8 @@ type ActReport struct {
 	Lists map[string]int `json:"acquisitions_by_list,omitempty"`
 	Free  Latency        `json:"acquire_free"`
 	Wait  Latency        `json:"acquire_contended"`
-	// Through is the number of acquisitions that had waited through the outage; Wait leaves them out. Longest is the longest such wait.
+	// Through is the number of acquisitions that had waited through the outage; Wait leaves them out. Longest is the
+	// longest such wait.
 	Through int      `json:"waited_through_outage"`
 	Longest Duration `json:"longest_through_outage_ms"`
 }

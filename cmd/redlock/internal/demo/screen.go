@@ -50,7 +50,9 @@ func Fits(width, height, masters, workers int) bool {
 // NewScreen takes over the terminal out, which may change its size, and begins to draw. Close restores the terminal. No
 // other code may write to the terminal in between.
 func NewScreen(out io.Writer, style term.Style, size func() (width, height int), snapshot func() Snapshot) *Screen {
-	s := &Screen{out: out, style: style, size: size, snapshot: snapshot, stop: make(chan struct{}), stopped: make(chan struct{})}
+	s := &Screen{
+		out: out, style: style, size: size, snapshot: snapshot, stop: make(chan struct{}), stopped: make(chan struct{}),
+	}
 	_, _ = io.WriteString(out, enter)
 	go s.run()
 	return s

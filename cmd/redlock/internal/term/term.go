@@ -32,7 +32,8 @@ type Style struct {
 // StyleOf reads the abilities of a terminal from the environment. getenv is os.Getenv, or a fake in a test.
 func StyleOf(getenv func(string) string) Style {
 	locale := ""
-	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} { // the first variable that is set decides, as POSIX says
+	// the first variable that is set decides, as POSIX says
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if locale = getenv(name); locale != "" {
 			break
 		}
