@@ -41,7 +41,8 @@ func TestHazard24TheKernelIsAskedWhenTheClocksRunApart(t *testing.T) {
 			monotonic += interruption
 			wall += interruption
 			return monotonic + suspended, nil
-		})
+		},
+	)
 	last := time.Duration(0)
 	check := func(what string, asks int, within time.Duration) {
 		t.Helper()

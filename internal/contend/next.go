@@ -1,7 +1,7 @@
 // Package contend decides when a goroutine that waits for a lock asks the masters again, and when it gives up.
 //
-// Its functions are pure: the caller passes the time, the facts and the source of chance. They read no clock, take no mutex and wait
-// for nothing. Package redlock has the loop around them.
+// Its functions are pure: the caller passes the time, the facts and the source of chance. They read no clock, take no
+// mutex and wait for nothing. Package redlock has the loop around them.
 package contend
 
 import (
@@ -26,10 +26,11 @@ type Progress struct {
 	Unreached    bool          // its latest attempt, made in turn, reached no quorum
 	ComplainedOf time.Duration // since when its attempts have met complaints of masters; 0: the latest has not
 
-	held    bool          // the latest attempt found the lock held
-	due     time.Duration // when the next attempt is due that counts; 0: when woken
-	soon    time.Duration // when it would be due if everything were by default
-	refresh time.Duration // when its claim, or its position in the masters' queues, wants refreshing; 0: an attempt is due before
+	held bool          // the latest attempt found the lock held
+	due  time.Duration // when the next attempt is due that counts; 0: when woken
+	soon time.Duration // when it would be due if everything were by default
+	// when its claim, or its position in the masters' queues, wants refreshing; 0: an attempt is due before
+	refresh time.Duration
 }
 
 // Refusal is what counts of an attempt that did not get the lock.
@@ -53,8 +54,8 @@ type After struct {
 	Subscribed bool          // a quorum of masters can notify the waiter
 }
 
-// Plan decides when the next attempt is due. An attempt that does not count, because only a release that was missed would have let it
-// succeed, puts nothing off.
+// Plan decides when the next attempt is due. An attempt that does not count, because only a release that was missed
+// would have let it succeed, puts nothing off.
 func (p *Progress) Plan(o *Policy, a *After, jitter Jitter) {
 	p.held = a.Held
 	pause := a.backoff(p.Attempts, jitter)
@@ -91,8 +92,8 @@ func (p *Progress) MendBy(o *Policy, began time.Duration) time.Duration {
 	return max(began, p.Since) + o.MendTime
 }
 
-// refreshAfter is how soon after an attempt another one is due, however seldom the waiter asks, so that the masters know that it still
-// waits; 0: never.
+// refreshAfter is how soon after an attempt another one is due, however seldom the waiter asks, so that the masters
+// know that it still waits; 0: never.
 func (p *Progress) refreshAfter(subscribed bool) time.Duration {
 	switch {
 	case p.Claims:
@@ -131,8 +132,8 @@ type Step struct {
 	Until    time.Duration // when the sleep ends; 0: when the waiter is woken
 }
 
-// Next decides the next step. The first rule that fits applies: a lock that is passed to it; a reason to look at once; an attempt
-// that is due; the end of an outage.
+// Next decides the next step. The first rule that fits applies: a lock that is passed to it; a reason to look at once;
+// an attempt that is due; the end of an outage.
 func (p *Progress) Next(o *Policy, v *View) Step {
 	switch {
 	case v.Taken:
@@ -156,7 +157,8 @@ func (p *Progress) Next(o *Policy, v *View) Step {
 	case until > 0 && v.Now >= until:
 		return Step{Do: Try, Counts: v.Now >= p.due, StepBack: p.Unreached}
 	case o.MaxOutage == 0:
-	case v.OutageLeft <= 0 && v.Turn && p.held: // its own last round reached a quorum, so the outage was seen by another waiter
+	case v.OutageLeft <= 0 && v.Turn && p.held:
+		// its own last round reached a quorum, so the outage was seen by another waiter
 		return Step{Do: Try}
 	case v.OutageLeft <= 0:
 		return Step{Do: GiveUp}
@@ -171,18 +173,19 @@ const (
 	FirstPause = 2 * time.Millisecond
 	// MaxPause bounds it from above.
 	MaxPause = 64 * time.Millisecond
-	// splitRounds bounds, in rounds of the length of the last one, the pause after a round in which contenders shared the
-	// votes: enough for a few of them to come one after the other. Without it rounds that take long, on a network or a
-	// machine that is slow, would make pauses of many seconds.
+	// splitRounds bounds, in rounds of the length of the last one, the pause after a round in which contenders shared
+	// the votes: enough for a few of them to come one after the other. Without it rounds that take long, on a network
+	// or a machine that is slow, would make pauses of many seconds.
 	splitRounds = 4
-	// NotifiedPause takes the place of the backoff while a quorum of masters can notify the waiter: its turn then comes by
-	// itself, and a backoff is for notifications that got lost.
+	// NotifiedPause takes the place of the backoff while a quorum of masters can notify the waiter: its turn then comes
+	// by itself, and a backoff is for notifications that got lost.
 	NotifiedPause = 200 * time.Millisecond
-	// refreshAfter is how soon after an attempt a waiter that masters notify tries again, however seldom it was asked to: they
-	// keep its position in their queues for a minute, so two attempts fit into that, should one be lost. It also bounds for how
-	// long a release goes unnoticed whose notification was lost, or went to a waiter that had died.
+	// refreshAfter is how soon after an attempt a waiter that masters notify tries again, however seldom it was asked
+	// to: they keep its position in their queues for a minute, so two attempts fit into that, should one be lost. It
+	// also bounds for how long a release goes unnoticed whose notification was lost, or went to a waiter that had died.
 	refreshAfter = 24 * time.Second
-	// claimAfter is the same for a waiter that lets no new readers in: its claim lasts for single.WriterClaim, so one of two may be lost.
+	// claimAfter is the same for a waiter that lets no new readers in: its claim lasts for single.WriterClaim, so one
+	// of two may be lost.
 	claimAfter = time.Second
 	// complainingShare makes the pauses of a wait longer, the longer masters complain.
 	complainingShare = 8
@@ -193,8 +196,8 @@ const (
 // Jitter draws a random duration from 0 up to most. Simulated schedules depend on the order of draws.
 type Jitter func(most time.Duration) time.Duration
 
-// backoff is how long to wait after the n-th attempt: until a quorum can have become free by itself, or a jittered backoff,
-// whichever is shorter; never nothing.
+// backoff is how long to wait after the n-th attempt: until a quorum can have become free by itself, or a jittered
+// backoff, whichever is shorter; never nothing.
 func (a *After) backoff(n int, jitter Jitter) time.Duration {
 	backoff := min(FirstPause<<min(n-1, 10), MaxPause)
 	if a.Subscribed {
@@ -210,9 +213,9 @@ func (a *After) backoff(n int, jitter Jitter) time.Duration {
 	}
 }
 
-// Spread is the pause after the n-th round if it was split; took is how long the round took. Contenders with more votes come back
-// sooner, so that of many one soon has no competition. What sets them apart has to be as long as a round takes on this network, or
-// they meet again.
+// Spread is the pause after the n-th round if it was split; took is how long the round took. Contenders with more votes
+// come back sooner, so that of many one soon has no competition. What sets them apart has to be as long as a round
+// takes on this network, or they meet again.
 func (r *Refusal) Spread(n int, took time.Duration, jitter Jitter) time.Duration {
 	span := time.Duration(r.Masters-r.Granted) * max(FirstPause, took) / time.Duration(r.Masters)
 	return max(1, jitter(min(max(1, span)<<min(n-1, 5), max(MaxPause, splitRounds*took))))

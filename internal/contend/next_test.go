@@ -29,7 +29,8 @@ var (
 	first = contend.After{Refusal: held, Turn: true, Counts: true}
 )
 
-// The rules of Next in their order. Each row breaks the rules before its own, and those behind it would say something else.
+// The rules of Next in their order. Each row breaks the rules before its own, and those behind it would say something
+// else.
 func TestTheFirstRuleThatFitsDecides(t *testing.T) {
 	turn := waitqueue.Status{Turn: true}
 	because := func(why waitqueue.Reason) waitqueue.Status { return waitqueue.Status{Turn: true, Why: why} }
@@ -43,29 +44,122 @@ func TestTheFirstRuleThatFitsDecides(t *testing.T) {
 		view   contend.View
 		want   contend.Step
 	}{
-		"passed a lock, though an attempt is due": {every, far, first, contend.View{Now: now + time.Hour, Status: waitqueue.Status{Taken: true, Turn: true, Why: waitqueue.Free}}, contend.Step{Do: contend.TakeOver}},
-		"enters again, out of turn":               {every, far, first, contend.View{Now: now + ms, Status: waitqueue.Status{Why: waitqueue.Enters | waitqueue.Free}}, contend.Step{Do: contend.Try, Enters: true}},
-		"first of its queue":                      {every, far, first, contend.View{Now: now + ms, Status: because(waitqueue.First | waitqueue.Missed)}, contend.Step{Do: contend.Try, Counts: true}},
-		"free":                                    {every, far, first, contend.View{Now: now + ms, Status: because(waitqueue.Free)}, contend.Step{Do: contend.Try, Counts: true}},
-		"free, out of turn":                       {every, far, first, contend.View{Now: now + ms, Status: waitqueue.Status{Why: waitqueue.Free}}, contend.Step{Until: now + time.Minute}},
-		"missed":                                  {every, far, first, contend.View{Now: now + ms, Status: because(waitqueue.Missed)}, contend.Step{Do: contend.Try}},
-		"enters, in turn":                         {every, far, first, contend.View{Now: now + ms, Status: because(waitqueue.Enters)}, contend.Step{Do: contend.Try}},
-		"due":                                     {every, contend.Progress{}, first, contend.View{Now: now + time.Minute, Status: turn}, contend.Step{Do: contend.Try, Counts: true}},
-		"due, and unreached before":               {every, far, first, contend.View{Now: now + time.Minute, Status: turn}, contend.Step{Do: contend.Try, Counts: true, StepBack: true}},
-		"due out of turn":                         {every, far, first, contend.View{Now: now + time.Minute}, contend.Step{Do: contend.Try, Counts: true, StepBack: true}},
-		"not yet due":                             {every, far, first, contend.View{Now: now + 2*ms, Status: turn}, contend.Step{Until: now + time.Minute}},
-		"soon, for company":                       {every, contend.Progress{}, first, contend.View{Now: now + 2*ms, Status: waitqueue.Status{Turn: true, Company: true}}, contend.Step{Do: contend.Try}},
-		"not yet soon":                            {every, contend.Progress{}, first, contend.View{Now: now + ms, Status: waitqueue.Status{Turn: true, Company: true}}, contend.Step{Until: now + 2*ms}},
-		"soon, out of turn":                       {every, contend.Progress{}, first, contend.View{Now: now + 2*ms, Status: waitqueue.Status{Company: true}}, contend.Step{Until: now + time.Minute}},
-		"refresh of a position":                   {every, contend.Progress{}, contend.After{Refusal: held, Turn: true, Counts: true, Subscribed: true}, contend.View{Now: now + 27*time.Second, Status: turn}, contend.Step{Do: contend.Try}},
-		"refresh of a claim":                      {every, contend.Progress{Claims: true}, first, contend.View{Now: now + 1125*ms, Status: turn}, contend.Step{Do: contend.Try}},
-		"refresh, out of turn":                    {every, contend.Progress{Claims: true}, first, contend.View{Now: now + 1125*ms}, contend.Step{Until: now + time.Minute}},
-		"outage over":                             {outage, far, contend.After{Turn: true, Counts: true}, contend.View{Now: now + 2*ms, Status: turn}, contend.Step{Do: contend.GiveUp}},
-		"outage of others over":                   {outage, far, first, contend.View{Now: now + 2*ms, Status: turn}, contend.Step{Do: contend.Try}},
-		"outage of others over, out of turn":      {outage, far, first, contend.View{Now: now + 2*ms}, contend.Step{Do: contend.GiveUp}},
-		"outage not over":                         {outage, far, first, contend.View{Now: now + 2*ms, OutageLeft: time.Second, Status: turn}, contend.Step{Until: now + 1002*ms}},
-		"until it is woken":                       {contend.Policy{}, far, contend.After{Refusal: held, Counts: true}, contend.View{Now: now + time.Minute}, contend.Step{}},
-		"woken by an outage's end":                {contend.Policy{MaxOutage: time.Second}, far, contend.After{Refusal: held, Counts: true}, contend.View{Now: now, OutageLeft: time.Second}, contend.Step{Until: now + time.Second}},
+		"passed a lock, though an attempt is due": {
+			every, far, first, contend.View{
+				Now: now + time.Hour, Status: waitqueue.Status{Taken: true, Turn: true, Why: waitqueue.Free},
+			}, contend.Step{Do: contend.TakeOver},
+		},
+		"enters again, out of turn": {
+			every, far, first, contend.View{
+				Now: now + ms, Status: waitqueue.Status{Why: waitqueue.Enters | waitqueue.Free},
+			}, contend.Step{Do: contend.Try, Enters: true},
+		},
+		"first of its queue": {
+			every, far, first,
+			contend.View{Now: now + ms, Status: because(waitqueue.First | waitqueue.Missed)},
+			contend.Step{Do: contend.Try, Counts: true},
+		},
+		"free": {
+			every, far, first, contend.View{Now: now + ms, Status: because(waitqueue.Free)}, contend.Step{
+				Do: contend.Try, Counts: true,
+			},
+		},
+		"free, out of turn": {
+			every, far, first, contend.View{Now: now + ms, Status: waitqueue.Status{Why: waitqueue.Free}}, contend.Step{
+				Until: now + time.Minute,
+			},
+		},
+		"missed": {
+			every, far, first, contend.View{Now: now + ms, Status: because(waitqueue.Missed)}, contend.Step{
+				Do: contend.Try,
+			},
+		},
+		"enters, in turn": {
+			every, far, first, contend.View{Now: now + ms, Status: because(waitqueue.Enters)}, contend.Step{
+				Do: contend.Try,
+			},
+		},
+		"due": {
+			every, contend.Progress{}, first, contend.View{Now: now + time.Minute, Status: turn}, contend.Step{
+				Do: contend.Try, Counts: true,
+			},
+		},
+		"due, and unreached before": {
+			every, far, first, contend.View{Now: now + time.Minute, Status: turn}, contend.Step{
+				Do: contend.Try, Counts: true, StepBack: true,
+			},
+		},
+		"due out of turn": {
+			every, far, first, contend.View{Now: now + time.Minute}, contend.Step{
+				Do: contend.Try, Counts: true, StepBack: true,
+			},
+		},
+		"not yet due": {
+			every, far, first, contend.View{Now: now + 2*ms, Status: turn}, contend.Step{Until: now + time.Minute},
+		},
+		"soon, for company": {
+			every, contend.Progress{}, first, contend.View{
+				Now: now + 2*ms, Status: waitqueue.Status{Turn: true, Company: true},
+			}, contend.Step{Do: contend.Try},
+		},
+		"not yet soon": {
+			every, contend.Progress{}, first, contend.View{
+				Now: now + ms, Status: waitqueue.Status{Turn: true, Company: true},
+			}, contend.Step{Until: now + 2*ms},
+		},
+		"soon, out of turn": {
+			every,
+			contend.Progress{},
+			first,
+			contend.View{Now: now + 2*ms, Status: waitqueue.Status{Company: true}},
+			contend.Step{Until: now + time.Minute},
+		},
+		"refresh of a position": {
+			every,
+			contend.Progress{},
+			contend.After{Refusal: held, Turn: true, Counts: true, Subscribed: true},
+			contend.View{Now: now + 27*time.Second, Status: turn},
+			contend.Step{Do: contend.Try},
+		},
+		"refresh of a claim": {
+			every, contend.Progress{Claims: true}, first, contend.View{Now: now + 1125*ms, Status: turn}, contend.Step{
+				Do: contend.Try,
+			},
+		},
+		"refresh, out of turn": {
+			every, contend.Progress{Claims: true}, first, contend.View{Now: now + 1125*ms}, contend.Step{
+				Until: now + time.Minute,
+			},
+		},
+		"outage over": {
+			outage, far,
+			contend.After{Turn: true, Counts: true},
+			contend.View{Now: now + 2*ms, Status: turn},
+			contend.Step{Do: contend.GiveUp},
+		},
+		"outage of others over": {
+			outage, far, first, contend.View{Now: now + 2*ms, Status: turn}, contend.Step{Do: contend.Try},
+		},
+		"outage of others over, out of turn": {
+			outage, far, first, contend.View{Now: now + 2*ms}, contend.Step{Do: contend.GiveUp},
+		},
+		"outage not over": {
+			outage, far, first, contend.View{Now: now + 2*ms, OutageLeft: time.Second, Status: turn}, contend.Step{
+				Until: now + 1002*ms,
+			},
+		},
+		"until it is woken": {
+			contend.Policy{},
+			far,
+			contend.After{Refusal: held, Counts: true},
+			contend.View{Now: now + time.Minute},
+			contend.Step{},
+		},
+		"woken by an outage's end": {
+			contend.Policy{MaxOutage: time.Second}, far, contend.After{Refusal: held, Counts: true}, contend.View{
+				Now: now, OutageLeft: time.Second,
+			}, contend.Step{Until: now + time.Second},
+		},
 	} {
 		p := planned(&test.policy, test.before, test.after)
 		if got := p.Next(&test.policy, &test.view); got != test.want {
@@ -88,20 +182,52 @@ func TestWhenTheNextAttemptIsDue(t *testing.T) {
 		after  contend.After
 		want   time.Duration
 	}{
-		"backoff":                       {contend.Policy{}, contend.Progress{}, first, 2 * ms},
-		"a longer backoff":              {contend.Policy{}, contend.Progress{Attempts: 4}, first, 16 * ms},
-		"the longest backoff":           {contend.Policy{}, contend.Progress{Attempts: 40}, first, 64 * ms},
-		"notified":                      {contend.Policy{}, contend.Progress{}, contend.After{Refusal: held, Turn: true, Counts: true, Subscribed: true}, 200 * ms},
-		"a key that expires":            {contend.Policy{}, contend.Progress{Attempts: 40}, contend.After{Refusal: contend.Refusal{Held: true, Free: 20 * ms}, Turn: true}, 22 * ms},
-		"a key that expires later":      {contend.Policy{}, contend.Progress{Attempts: 40}, contend.After{Refusal: contend.Refusal{Held: true, Free: 40 * ms}, Turn: true}, 64 * ms},
-		"every minute":                  {contend.Policy{Every: time.Minute}, contend.Progress{}, first, time.Minute},
-		"a kept key":                    {contend.Policy{Every: time.Minute}, contend.Progress{}, contend.After{Refusal: contend.Refusal{Held: true, Kept: 5 * time.Second}, Turn: true, Counts: true}, 5*time.Second + 2*ms},
-		"complaints":                    {contend.Policy{}, contend.Progress{ComplainedOf: now - 8*time.Second}, first, time.Second},
-		"complaints for long":           {contend.Policy{}, contend.Progress{ComplainedOf: 1}, first, 5 * time.Second},
-		"the last look at complaints":   {mends, contend.Progress{ComplainedOf: now - 8*time.Second}, mendable, 2 * time.Second},
-		"complaints from before":        {mends, contend.Progress{ComplainedOf: now - time.Minute, Since: now - 5*time.Second}, mendable, 5 * time.Second},
-		"complaints that pass":          {mends, contend.Progress{ComplainedOf: now - 8*time.Second}, first, time.Minute},
-		"complaints waited out forever": {contend.Policy{Every: time.Minute}, contend.Progress{ComplainedOf: now - 8*time.Second}, mendable, time.Minute},
+		"backoff":             {contend.Policy{}, contend.Progress{}, first, 2 * ms},
+		"a longer backoff":    {contend.Policy{}, contend.Progress{Attempts: 4}, first, 16 * ms},
+		"the longest backoff": {contend.Policy{}, contend.Progress{Attempts: 40}, first, 64 * ms},
+		"notified": {
+			contend.Policy{}, contend.Progress{}, contend.After{
+				Refusal: held, Turn: true, Counts: true, Subscribed: true,
+			}, 200 * ms,
+		},
+		"a key that expires": {
+			contend.Policy{}, contend.Progress{Attempts: 40}, contend.After{
+				Refusal: contend.Refusal{Held: true, Free: 20 * ms}, Turn: true,
+			}, 22 * ms,
+		},
+		"a key that expires later": {
+			contend.Policy{}, contend.Progress{Attempts: 40}, contend.After{
+				Refusal: contend.Refusal{Held: true, Free: 40 * ms}, Turn: true,
+			}, 64 * ms,
+		},
+		"every minute": {contend.Policy{Every: time.Minute}, contend.Progress{}, first, time.Minute},
+		"a kept key": {
+			contend.Policy{Every: time.Minute}, contend.Progress{}, contend.After{
+				Refusal: contend.Refusal{Held: true, Kept: 5 * time.Second}, Turn: true, Counts: true,
+			}, 5*time.Second + 2*ms,
+		},
+		"complaints": {
+			contend.Policy{}, contend.Progress{ComplainedOf: now - 8*time.Second}, first, time.Second,
+		},
+		"complaints for long": {contend.Policy{}, contend.Progress{ComplainedOf: 1}, first, 5 * time.Second},
+		"the last look at complaints": {
+			mends, contend.Progress{ComplainedOf: now - 8*time.Second}, mendable, 2 * time.Second,
+		},
+		"complaints from before": {
+			mends,
+			contend.Progress{ComplainedOf: now - time.Minute, Since: now - 5*time.Second},
+			mendable,
+			5 * time.Second,
+		},
+		"complaints that pass": {
+			mends, contend.Progress{ComplainedOf: now - 8*time.Second}, first, time.Minute,
+		},
+		"complaints waited out forever": {
+			contend.Policy{Every: time.Minute},
+			contend.Progress{ComplainedOf: now - 8*time.Second},
+			mendable,
+			time.Minute,
+		},
 	} {
 		if got := due(&test.policy, test.before, test.after); got != test.want {
 			t.Errorf("%s: after %v, want %v", name, got, test.want)
@@ -115,7 +241,8 @@ func TestALookPutsNothingOff(t *testing.T) {
 	p := planned(&o, contend.Progress{}, first)
 	a := contend.After{Refusal: held, Turn: true, Now: now + 10*time.Second}
 	p.Plan(&o, &a, most)
-	if got := p.Next(&o, &contend.View{Now: a.Now, Status: waitqueue.Status{Turn: true}}); got.Until != now+time.Minute {
+	if got := p.Next(&o, &contend.View{Now: a.Now, Status: waitqueue.Status{Turn: true}}); got.Until != now+
+		time.Minute {
 		t.Errorf("the next attempt is due %v after the one that counted, want a minute", got.Until-now)
 	}
 }

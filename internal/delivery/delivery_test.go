@@ -58,7 +58,8 @@ func TestValuesWithoutRoomAreCounted(t *testing.T) {
 		q.Put(7)
 		close(begin)
 		missed, left := q.Close(nil)
-		if want := []delivered{{0, 0}, {1, 0}, {2, 0}, {3, 0}, {6, 2}}; !slices.Equal(got, want) || missed != 1 || left != 0 {
+		if want := []delivered{{0, 0}, {1, 0}, {2, 0}, {3, 0}, {6, 2}}; !slices.Equal(got, want) || missed != 1 ||
+			left != 0 {
 			t.Errorf("got %v, and %d missed at the end, %d left; want %v, 1 and 0", got, missed, left, want)
 		}
 	})

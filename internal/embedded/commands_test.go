@@ -21,7 +21,8 @@ func checkCommands(t *testing.T, c *redis.Client) {
 	t.Helper()
 	t.Run("SET NX PX", func(t *testing.T) {
 		must(t, c.SetArgs(t.Context(), "lock", "a", redis.SetArgs{Mode: "NX", TTL: time.Minute}).Err())
-		if err := c.SetArgs(t.Context(), "lock", "b", redis.SetArgs{Mode: "NX", TTL: time.Minute}).Err(); !errors.Is(err, redis.Nil) {
+		if err := c.SetArgs(t.Context(), "lock", "b", redis.SetArgs{Mode: "NX", TTL: time.Minute}).
+			Err(); !errors.Is(err, redis.Nil) {
 			t.Errorf("the second SET NX: %v, want a nil reply", err)
 		}
 		if owner := c.Get(t.Context(), "lock").Val(); owner != "a" {
@@ -91,7 +92,8 @@ func checkScripts(t *testing.T, c *redis.Client) {
 	end
 	return {-1, redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[1])}`
 	must(t, c.Set(t.Context(), "held", "owner", time.Minute).Err())
-	if err := c.EvalSha(t.Context(), "0000000000000000000000000000000000000000", nil).Err(); !redis.HasErrorPrefix(err, "NOSCRIPT") {
+	if err := c.EvalSha(t.Context(), "0000000000000000000000000000000000000000", nil).
+		Err(); !redis.HasErrorPrefix(err, "NOSCRIPT") {
 		t.Errorf("EVALSHA of an unknown script: %v, want NOSCRIPT", err)
 	}
 	sha, err := c.ScriptLoad(t.Context(), release).Result()
@@ -111,7 +113,8 @@ func checkScripts(t *testing.T, c *redis.Client) {
 	if err := c.EvalSha(t.Context(), sha, []string{"held"}, "owner").Err(); !redis.HasErrorPrefix(err, "NOSCRIPT") {
 		t.Errorf("EVALSHA after SCRIPT FLUSH: %v, want NOSCRIPT", err)
 	}
-	if err := c.Eval(t.Context(), "return redis.error_reply('ERR mine')", nil).Err(); err == nil || err.Error() != "ERR mine" {
+	if err := c.Eval(t.Context(), "return redis.error_reply('ERR mine')", nil).Err(); err == nil ||
+		err.Error() != "ERR mine" {
 		t.Errorf("an error made by a script: %v", err)
 	}
 }
@@ -134,11 +137,13 @@ func checkPubSub(t *testing.T, c *redis.Client) {
 
 func checkCollections(t *testing.T, c *redis.Client) {
 	t.Helper()
-	must(t, c.ZAdd(t.Context(), "queue", redis.Z{Score: 2, Member: "b"}, redis.Z{Score: 1, Member: "a"}, redis.Z{Score: 3, Member: "c"}).Err())
+	must(t, c.ZAdd(t.Context(), "queue", redis.Z{Score: 2, Member: "b"}, redis.Z{Score: 1, Member: "a"},
+		redis.Z{Score: 3, Member: "c"}).Err())
 	if n := c.ZRemRangeByScore(t.Context(), "queue", "-inf", "(2").Val(); n != 1 {
 		t.Errorf("ZREMRANGEBYSCORE removed %d, want 1", n)
 	}
-	if first := c.ZRangeWithScores(t.Context(), "queue", 0, 0).Val(); len(first) != 1 || first[0].Member != "b" || first[0].Score != 2 {
+	if first := c.ZRangeWithScores(t.Context(), "queue", 0, 0).Val(); len(first) != 1 || first[0].Member != "b" ||
+		first[0].Score != 2 {
 		t.Errorf("the first of the queue: %v, want b", first)
 	}
 	must(t, c.HSet(t.Context(), "holds", "r1", 10, "r2", 20).Err())

@@ -165,7 +165,8 @@ func TestTimeGoesOnWhileAMasterIsStopped(t *testing.T) {
 	must(t, c.Set(t.Context(), "long", "value", time.Hour).Err())
 	must(t, master.Stop())
 	stopped := time.Now()
-	redistest.Eventually(t, patience, func() bool { return time.Since(stopped) > 30*time.Millisecond }, "the short ttl to pass")
+	redistest.Eventually(t, patience, func() bool { return time.Since(stopped) > 30*time.Millisecond },
+		"the short ttl to pass")
 	must(t, master.Restart())
 	c = client(t, master)
 	if keys, err := c.Keys(t.Context(), "*").Result(); err != nil || len(keys) != 1 || keys[0] != "long" {
@@ -241,7 +242,9 @@ func TestStopCutsConnectionsAlsoPausedBlockedAndSubscribedOnes(t *testing.T) {
 	must(t, err)
 	blocked := make(chan error, 1)
 	go func() { blocked <- c.BLPop(t.Context(), 0, "list").Err() }()
-	redistest.Eventually(t, patience, func() bool { return c.PoolStats().TotalConns > 0 && c.Ping(t.Context()).Err() == nil }, "BLPOP to be sent")
+	redistest.Eventually(t, patience, func() bool {
+		return c.PoolStats().TotalConns > 0 && c.Ping(t.Context()).Err() == nil
+	}, "BLPOP to be sent")
 	master.Pause()
 	must(t, master.Stop())
 	if err := <-blocked; err == nil || errors.Is(err, redis.Nil) {
@@ -279,7 +282,8 @@ func TestAReconnectingClientNeverMeetsAHalfStartedMaster(t *testing.T) {
 	}
 	for i := range 40 {
 		before := answers.Load()
-		redistest.Eventually(t, patience, func() bool { return answers.Load() > before }, "an answer between two restarts")
+		redistest.Eventually(t, patience, func() bool { return answers.Load() > before },
+			"an answer between two restarts")
 		if i%2 == 0 {
 			must(t, master.StopLosingData())
 		}

@@ -82,9 +82,14 @@ func (i *identity) info(wanted []string) string {
 	defer i.mu.Unlock()
 	uptime := time.Since(i.started)
 	sections := []struct{ name, lines string }{
-		{"Server", fmt.Sprintf("redis_version:7.0.0\r\nserver_name:miniredis\r\nredis_mode:standalone\r\nprocess_id:%d\r\nrun_id:%s\r\n"+
-			"tcp_port:%d\r\nuptime_in_seconds:%d\r\nuptime_in_days:%d\r\n",
-			os.Getpid(), i.runID, i.port, int(uptime.Seconds()), int(uptime.Hours()/24))},
+		{
+			"Server",
+			fmt.Sprintf(
+				"redis_version:7.0.0\r\nserver_name:miniredis\r\nredis_mode:standalone\r\nprocess_id:%d\r\n"+
+					"run_id:%s\r\ntcp_port:%d\r\nuptime_in_seconds:%d\r\nuptime_in_days:%d\r\n",
+				os.Getpid(), i.runID, i.port, int(uptime.Seconds()), int(uptime.Hours()/24),
+			),
+		},
 		{"Memory", "maxmemory:0\r\nmaxmemory_policy:noeviction\r\n"},
 		{"Persistence", "loading:0\r\naof_enabled:1\r\naof_last_write_status:ok\r\n"},
 		{"Replication", "role:master\r\nconnected_slaves:0\r\nmaster_replid2:" + strings.Repeat("0", 40) + "\r\n"},
@@ -103,6 +108,8 @@ func isWanted(section string, wanted []string) bool {
 		return true
 	}
 	return slices.ContainsFunc(wanted, func(w string) bool {
-		return slices.ContainsFunc([]string{section, "all", "default", "everything"}, func(s string) bool { return strings.EqualFold(s, w) })
+		return slices.ContainsFunc([]string{section, "all", "default", "everything"}, func(s string) bool {
+			return strings.EqualFold(s, w)
+		})
 	})
 }

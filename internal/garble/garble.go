@@ -21,9 +21,12 @@ func New(seed uint64, whole []string) *Source {
 
 // fragments are inserted into replies: the beginnings of all types of the protocol, invalid lengths, ends of lines.
 var fragments = []string{
-	"+OK\r\n", "+", "-ERR x\r\n", "-", ":1\r\n", ":3\r\n", ":0\r\n", ":-1\r\n", ":9007199254740992\r\n", ":9223372036854775808\r\n", ":", "$2\r\nOK\r\n", "$-1\r\n", "$0\r\n\r\n", "$",
-	"*0\r\n", "*1\r\n", "*2\r\n", "*5\r\n", "*-1\r\n", "*999999999\r\n", "*", "%1\r\n", "%", "~2\r\n", ">2\r\n", ">0\r\n", ">", "|1\r\n+a\r\n:1\r\n", "|0\r\n", "|", "_\r\n", "#t\r\n",
-	",1\r\n", ",nan\r\n", "(1\r\n", "!3\r\nERR\r\n", "=6\r\ntxt:OK\r\n", "?\r\n", "$?\r\n", "*?\r\n", ";0\r\n", ".\r\n", "\r\n", "\r", "\n", "\x00", "\xff", "-5", "00", "+1", " ",
+	"+OK\r\n", "+", "-ERR x\r\n", "-", ":1\r\n", ":3\r\n", ":0\r\n", ":-1\r\n", ":9007199254740992\r\n",
+	":9223372036854775808\r\n", ":", "$2\r\nOK\r\n", "$-1\r\n", "$0\r\n\r\n", "$",
+	"*0\r\n", "*1\r\n", "*2\r\n", "*5\r\n", "*-1\r\n", "*999999999\r\n", "*", "%1\r\n", "%", "~2\r\n", ">2\r\n",
+	">0\r\n", ">", "|1\r\n+a\r\n:1\r\n", "|0\r\n", "|", "_\r\n", "#t\r\n",
+	",1\r\n", ",nan\r\n", "(1\r\n", "!3\r\nERR\r\n", "=6\r\ntxt:OK\r\n", "?\r\n", "$?\r\n", "*?\r\n", ";0\r\n", ".\r\n",
+	"\r\n", "\r", "\n", "\x00", "\xff", "-5", "00", "+1", " ",
 	"999999999", "2147483648", "4611686018427387905", "$536870912\r\n",
 }
 

@@ -1,8 +1,9 @@
-// Package hold has two state machines: the life of one hold, and the traces of its key on each master. They read no clock and send
-// nothing. The caller guards them by a mutex.
+// Package hold has two state machines: the life of one hold, and the traces of its key on each master. They read no
+// clock and send nothing. The caller guards them by a mutex.
 package hold
 
-// Phase is a step in the life of a hold. Validity is no phase: a caller that needs it compares the clock with the end of validity.
+// Phase is a step in the life of a hold. Validity is no phase: a caller that needs it compares the clock with the end
+// of validity.
 type Phase uint8
 
 // The phases. From Acquiring on, each is reached from an earlier one only:
@@ -42,7 +43,8 @@ const (
 // Surprises reports that the holder did not end the hold itself.
 func (w Why) Surprises() bool { return w > HandedOver }
 
-// Keeps reports that the keys of a hold that ends for this reason can stay on the masters for a while: they still have them.
+// Keeps reports that the keys of a hold that ends for this reason can stay on the masters for a while: they still have
+// them.
 func (w Why) Keeps() bool { return w == Released || w == InGrace || w == MaxHold }
 
 // State is where a hold is, and why. The zero value is one that is being acquired. Only the methods change it.
@@ -74,7 +76,8 @@ func (s *State) End(why Why) {
 	}
 }
 
-// Leave notes that the calling goroutine passes on or releases the keys of a hold that is over. No other goroutine does.
+// Leave notes that the calling goroutine passes on or releases the keys of a hold that is over. No other goroutine
+// does.
 func (s *State) Leave() {
 	if s.Phase == Grace {
 		s.Phase = Leaving
@@ -88,7 +91,8 @@ func (s *State) Pass() {
 	}
 }
 
-// Release notes that a release of the hold, which is over, is about to be sent to so many masters. There is one release.
+// Release notes that a release of the hold, which is over, is about to be sent to so many masters. There is one
+// release.
 func (s *State) Release(masters int) {
 	if s.Phase == Grace || s.Phase == Leaving {
 		s.Phase, s.open = Releasing, masters
@@ -116,12 +120,14 @@ type Trace struct {
 // Level is a step on the scale of traces. Each includes those below it.
 type Level uint8
 
-// The levels. Only two events lower it: an answer that shows that the only setter has arrived, and the end of the release.
+// The levels. Only two events lower it: an answer that shows that the only setter has arrived, and the end of the
+// release.
 const (
 	None    Level = iota // nothing that sets the key was sent
 	Touched              // something that sets the key was sent, so the key may be there
-	Unsure               // something that sets or prolongs the key has ended without an answer, and may still take effect
-	MayLand              // that was something that sets a free key, and it is not known to have arrived
+	// something that sets or prolongs the key has ended without an answer, and may still take effect
+	Unsure
+	MayLand // that was something that sets a free key, and it is not known to have arrived
 )
 
 // Setting notes that an operation is about to be sent that sets a free key.

@@ -50,7 +50,8 @@ func TestEachEventInEachPhase(t *testing.T) {
 		"settle both": func(s *hold.State) { s.Settle(); s.Settle() },
 	}
 	type row = [7]hold.Phase // from Acquiring, Held, Grace, Leaving, Releasing, Settled, Parted
-	const a, h, g, l, r, s, p = hold.Acquiring, hold.Held, hold.Grace, hold.Leaving, hold.Releasing, hold.Settled, hold.Parted
+	const a, h, g, l, r, s, p = hold.Acquiring, hold.Held, hold.Grace, hold.Leaving, hold.Releasing, hold.Settled,
+		hold.Parted
 	table := map[string]row{
 		"acquire":     {h, h, g, l, r, s, p},
 		"release it":  {g, g, g, l, r, s, p},
@@ -81,8 +82,10 @@ func TestEachEventInEachPhase(t *testing.T) {
 			if got := state.Phase; got != want {
 				t.Errorf("%s in phase %d: phase %d, want %d", name, from, got, want)
 			}
-			if state.Over() != (state.Phase > hold.Held) || why != hold.NotOver && state.Why != why && state.Why != hold.Passed || wasHeld && !state.Held {
-				t.Errorf("%s in phase %d: over %t for reason %d, and %d before", name, from, state.Over(), state.Why, why)
+			if state.Over() != (state.Phase > hold.Held) || why != hold.NotOver && state.Why != why &&
+				state.Why != hold.Passed || wasHeld && !state.Held {
+				t.Errorf("%s in phase %d: over %t for reason %d, and %d before", name, from, state.Over(), state.Why,
+					why)
 			}
 		}
 	}
@@ -139,17 +142,19 @@ func TestWhatAMasterMayHave(t *testing.T) {
 		ops  []hold.End
 		want hold.Level
 	}{
-		"nothing sent":                            {nil, hold.None},
-		"not sent":                                {[]hold.End{setNotSent}, hold.None},
-		"acquired":                                {[]hold.End{setAnswered}, hold.Touched},
-		"refused":                                 {[]hold.End{extensionRefused}, hold.Touched},
-		"acquire without an answer":               {[]hold.End{setUnsure}, hold.MayLand},
-		"extension without an answer":             {[]hold.End{setAnswered, extensionUnsure}, hold.Unsure},
-		"extended after that":                     {[]hold.End{setAnswered, extensionUnsure, extended}, hold.Unsure},
-		"the acquire is found to have arrived":    {[]hold.End{setUnsure, extended}, hold.Unsure},
-		"the acquire is not found":                {[]hold.End{setUnsure, extensionRefused}, hold.MayLand},
-		"one of two has arrived":                  {[]hold.End{setUnsure, setUnsure, extended}, hold.MayLand},
-		"one of three has arrived":                {[]hold.End{setUnsure, setUnsure, setUnsure, extended}, hold.MayLand},
+		"nothing sent":                         {nil, hold.None},
+		"not sent":                             {[]hold.End{setNotSent}, hold.None},
+		"acquired":                             {[]hold.End{setAnswered}, hold.Touched},
+		"refused":                              {[]hold.End{extensionRefused}, hold.Touched},
+		"acquire without an answer":            {[]hold.End{setUnsure}, hold.MayLand},
+		"extension without an answer":          {[]hold.End{setAnswered, extensionUnsure}, hold.Unsure},
+		"extended after that":                  {[]hold.End{setAnswered, extensionUnsure, extended}, hold.Unsure},
+		"the acquire is found to have arrived": {[]hold.End{setUnsure, extended}, hold.Unsure},
+		"the acquire is not found":             {[]hold.End{setUnsure, extensionRefused}, hold.MayLand},
+		"one of two has arrived":               {[]hold.End{setUnsure, setUnsure, extended}, hold.MayLand},
+		"one of three has arrived": {
+			[]hold.End{setUnsure, setUnsure, setUnsure, extended}, hold.MayLand,
+		},
 		"one was not sent, and nobody knows":      {[]hold.End{setNotSent, setUnsure, extended}, hold.MayLand},
 		"a repair answered after one without":     {[]hold.End{setUnsure, setAnswered}, hold.MayLand},
 		"an extension without an answer is least": {[]hold.End{setUnsure, extensionUnsure}, hold.MayLand},

@@ -60,8 +60,8 @@ type Config struct {
 	Observe func(kind Kind, master int, r *single.Request)
 	// Left receives a call that was answered, and has taken its waiter out of a master's queues. May be nil.
 	Left func(*lane.Call)
-	// Waiter is under which name the process waits in the masters' queues, and Unclaimed are those of keys for which nobody here waits any more.
-	// Unclaimed may be nil: then it is all of them.
+	// Waiter is under which name the process waits in the masters' queues, and Unclaimed are those of keys for which
+	// nobody here waits any more. Unclaimed may be nil: then it is all of them.
 	Waiter    string
 	Unclaimed func(keys []string) []string
 }
@@ -100,13 +100,15 @@ type pending struct {
 
 // New makes a Janitor without pending releases.
 func New(c Config) *Janitor {
-	return &Janitor{Config: c, pending: make([][]*pending, c.Masters), silent: make([]int, c.Masters), idle: make(chan struct{})}
+	return &Janitor{
+		Config: c, pending: make([][]*pending, c.Masters), silent: make([]int, c.Masters), idle: make(chan struct{}),
+	}
 }
 
 // Adopt takes over the release c of one master, which has ended. Either it was not answered, or (unsure) the master
 // may set the key later. If the key is set now, its ttl ends at lapses. A release that keeps the key
-// ([single.Request].Keep) keeps it until keeps. A [single.Leave] is adopted, too. It is repeated until the master answers, or until somebody here waits for
-// the keys again; its entry has expired at lapses.
+// ([single.Request].Keep) keeps it until keeps. A [single.Leave] is adopted, too. It is repeated until the master
+// answers, or until somebody here waits for the keys again; its entry has expired at lapses.
 func (j *Janitor) Adopt(c *lane.Call, unsure bool, lapses, keeps time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -305,8 +307,8 @@ func (j *Janitor) settledLocked(n int) {
 	}
 }
 
-// Drain waits until every release is confirmed or has lapsed, or ctx is done, and returns how many are left. It waits for no leave of a master
-// that does not answer.
+// Drain waits until every release is confirmed or has lapsed, or ctx is done, and returns how many are left. It waits
+// for no leave of a master that does not answer.
 func (j *Janitor) Drain(ctx context.Context) int {
 	j.beginDrain()
 	select {

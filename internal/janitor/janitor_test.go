@@ -193,7 +193,8 @@ func TestPendingReleasesOfOneMasterAreBounded(t *testing.T) {
 		j.Adopt(release(0), false, time.Minute, 0)
 		_, told := m.seen()
 		if want := janitor.MaxPending + 1; j.Pending() != want || told[janitor.MaxPending] != janitor.Dropped {
-			t.Errorf("%d pending, want %d, and the one above the bound was observed as %v", j.Pending(), want, told[janitor.MaxPending])
+			t.Errorf("%d pending, want %d, and the one above the bound was observed as %v", j.Pending(), want,
+				told[janitor.MaxPending])
 		}
 		m.answer()
 		settle(1)

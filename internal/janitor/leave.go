@@ -8,13 +8,14 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// This file takes the process out of masters' queues that it could not leave at once. A key is at stake nowhere: an entry that stays costs others
-// a moment, and lapses. So nobody is told of it, and nobody waits long for it.
+// This file takes the process out of masters' queues that it could not leave at once. A key is at stake nowhere: an
+// entry that stays costs others a moment, and lapses. So nobody is told of it, and nobody waits long for it.
 
 // EntryKept is for how long masters keep an entry that is not renewed.
 const EntryKept = time.Minute
 
-// maxSilent is how many leaves in a row a master may leave unanswered while the Janitor drains before it is not asked for more.
+// maxSilent is how many leaves in a row a master may leave unanswered while the Janitor drains before it is not asked
+// for more.
 const maxSilent = 3
 
 // leaves reports that p only takes the process out of queues.
@@ -23,7 +24,8 @@ func (p *pending) leaves() bool { return p.Request.Op == single.Leave }
 // repeatsLocked reports that the same leave is pending already.
 func (j *Janitor) repeatsLocked(p *pending) bool {
 	return slices.ContainsFunc(j.pending[p.Index], func(other *pending) bool {
-		return other.leaves() && other.Request.Stays == p.Request.Stays && slices.Equal(other.Request.Keys, p.Request.Keys)
+		return other.leaves() && other.Request.Stays == p.Request.Stays &&
+			slices.Equal(other.Request.Keys, p.Request.Keys)
 	})
 }
 
@@ -45,7 +47,8 @@ func (j *Janitor) unclaimed(keys []string) []string {
 	return j.Unclaimed(keys)
 }
 
-// uselessLocked reports that a leave is not worth another question: its entry is in use again, or the Janitor drains and the master is silent.
+// uselessLocked reports that a leave is not worth another question: its entry is in use again, or the Janitor drains
+// and the master is silent.
 func (j *Janitor) uselessLocked(p *pending) bool {
 	return len(j.unclaimed(p.Request.Keys)) == 0 || j.draining && (j.silent[p.Index] >= maxSilent || j.Down(p.Index))
 }
@@ -60,8 +63,8 @@ func (j *Janitor) hearLocked(p *pending) {
 	}
 }
 
-// leaveTooLocked has a release take the process out of the queues, too, where an acquisition may land late and have entered them. Where somebody
-// here waits for some of its keys, the others are left behind it.
+// leaveTooLocked has a release take the process out of the queues, too, where an acquisition may land late and have
+// entered them. Where somebody here waits for some of its keys, the others are left behind it.
 func (j *Janitor) leaveTooLocked(p *pending) {
 	if !p.landing || p.Request.Waiter != "" || j.Waiter == "" {
 		return
@@ -83,5 +86,8 @@ func (j *Janitor) leaveTooLocked(p *pending) {
 // plain is the request without what was prepared for it, and without Keep.
 func (p *pending) plain() single.Request {
 	r := p.Request
-	return single.Request{Op: r.Op, Kind: r.Kind, Keys: r.Keys, Owner: r.Owner, Hold: r.Hold, TTL: r.TTL, Waiter: r.Waiter, Reserve: r.Reserve}
+	return single.Request{
+		Op: r.Op, Kind: r.Kind, Keys: r.Keys, Owner: r.Owner, Hold: r.Hold, TTL: r.TTL, Waiter: r.Waiter,
+		Reserve: r.Reserve,
+	}
 }

@@ -47,7 +47,9 @@ func TestHazard96OnlyALongSilenceCountsAgainstAMaster(t *testing.T) {
 		one, ended := calls(1, short)
 		queue.Send(one[0])
 		err := (<-ended).Err
-		for _, says := range []string{"nothing was heard from it for ", "3 requests in a row", context.DeadlineExceeded.Error()} {
+		for _, says := range []string{
+			"nothing was heard from it for ", "3 requests in a row", context.DeadlineExceeded.Error(),
+		} {
 			if !strings.Contains(fmt.Sprint(err), says) {
 				t.Errorf("%q does not say %q", err, says)
 			}
@@ -181,7 +183,8 @@ func TestHazard100OperationsOfHoldsLeaveWhileABatchIsStuck(t *testing.T) {
 		}
 		<-time.After(time.Minute)
 		if first := <-batches; len(first) != 2 || len(batches) > 0 || len(ended) > 0 {
-			t.Errorf("%d calls left beside it, and then %d batches; %d more have ended", len(first), len(batches), len(ended))
+			t.Errorf("%d calls left beside it, and then %d batches; %d more have ended", len(first), len(batches),
+				len(ended))
 		}
 	})
 	synctest.Test(t, func(t *testing.T) { // the other batches are stuck, too

@@ -73,7 +73,10 @@ type Lane struct {
 // [golang.org/x/sync/errgroup.Group.Go] does. The lane starts a few goroutines when they are first needed. after
 // calls a function after some time, as [time.AfterFunc] does.
 func New(master Master, start func(func() error), after func(time.Duration, func()) schedule.Timer) *Lane {
-	l := &Lane{master: master, start: start, limit: 1, wake: make(chan struct{}, maxInFlight+maxExtras), held: make(map[string]string)}
+	l := &Lane{
+		master: master, start: start, limit: 1, wake: make(chan struct{}, maxInFlight+maxExtras),
+		held: make(map[string]string),
+	}
 	l.paced, _ = master.(Paced)
 	l.alarm.after = after
 	l.waits.Store(int64(silenceFloor))

@@ -428,7 +428,9 @@ func TestEveryCallEndsExactlyOnce(t *testing.T) {
 		sending.Go(func() {
 			for i := range each {
 				deadline := time.Now().Add(time.Duration(rand.N(1000)) * time.Microsecond)
-				queue.Send(&lane.Call{Call: single.Call{Request: someone}, Deadline: deadline, Index: i, To: &counts[s]})
+				queue.Send(&lane.Call{
+					Call: single.Call{Request: someone}, Deadline: deadline, Index: i, To: &counts[s],
+				})
 				if s == 0 && i == each/2 {
 					queue.Close() // the other half must end as well
 				}

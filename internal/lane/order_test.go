@@ -211,7 +211,8 @@ func TestACallLeavesOnlyAfterTheReceiverOfThePreviousCallReturned(t *testing.T) 
 		queue.Send(warm[0])
 		<-warmed
 		to := held{make(chan struct{}), make(chan struct{})}
-		c, ended := calls(3, time.Hour) // a call, its follower, and an unrelated call that makes the lane look at the queue
+		// a call, its follower, and an unrelated call that makes the lane look at the queue
+		c, ended := calls(3, time.Hour)
 		c[0].To, c[1].After = to, c[0]
 		c[2].Request = &single.Request{Op: single.Inspect, Keys: []string{"other"}}
 		queue.Send(c[0])

@@ -70,7 +70,8 @@ func TestHazard100ALaterCallForItsKeyDoesNotOvertakeAPassedOverCall(t *testing.T
 		for _, want := range []*lane.Call{all[1], release[0], all[2]} {
 			master.answer <- nil
 			if batch := <-master.arrived; len(batch) != 1 || batch[0] != &want.Call {
-				t.Errorf("a batch of %d, beginning with %v by %q", len(batch), batch[0].Request.Op, batch[0].Request.Owner)
+				t.Errorf("a batch of %d, beginning with %v by %q", len(batch), batch[0].Request.Op,
+					batch[0].Request.Owner)
 			}
 		}
 		master.answer <- nil

@@ -46,7 +46,8 @@ func Reserve() (*Port, error) {
 		}
 		return port, err
 	}
-	return nil, fmt.Errorf("%w: no free one found in %d attempts between %d and %d", ErrTaken, attempts, lowest, highest)
+	return nil, fmt.Errorf("%w: no free one found in %d attempts between %d and %d", ErrTaken, attempts, lowest,
+		highest)
 }
 
 // ReserveNumber keeps exactly this port. The error matches ErrTaken when the number is in use.

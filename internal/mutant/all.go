@@ -9,20 +9,30 @@ import (
 var (
 	repairAtOnce = []Edit{{"extend.go", "Op: single.Extend, TTL: ttl}", "Op: single.Extend, TTL: ttl, Repair: true}"}}
 	countRepairs = slices.Concat(repairAtOnce, []Edit{
-		{"round.go", "case c.Reply.Outcome == single.Granted:", "case c.Reply.Outcome == single.Granted, c.Reply.Outcome == single.Repaired:"},
+		{"round.go", "case c.Reply.Outcome == single.Granted:", "case c.Reply.Outcome == single.Granted, " +
+			"c.Reply.Outcome == single.Repaired:"},
 	})
 	lateExtend = []Edit{
 		{"lock.go", "if !k.state.Over() && k.locker.clock.Now() >= k.until {", "if false {"},
 		{"extend.go", "late := k.locker.clock.Now() >= k.until", "late := false"},
-		{"renew.go", "case now >= k.until-k.spec.grace:\n\t\tk.lapseLocked(&after)\n\t\tk.lapsedLocked(now, &after)\n", ""},
-		{"renew.go", "\tdefault:\n\t\tk.scheduleLocked()\n\t}\n}\n\n// lapsedLocked", "\tcase now >= k.until-k.spec.grace && k.renewal.round == nil:\n\tdefault:\n\t\tk.scheduleLocked()\n\t}\n}\n\n// lapsedLocked"},
+		{
+			"renew.go", "case now >= k.until-k.spec.grace:\n\t\tk.lapseLocked(&after)\n\t\tk.lapsedLocked(now, " +
+				"&after)\n",
+			"",
+		},
+		{
+			"renew.go", "\tdefault:\n\t\tk.scheduleLocked()\n\t}\n}\n\n// lapsedLocked",
+			"\tcase now >= k.until-k.spec.grace && k.renewal.round == " +
+				"nil:\n\tdefault:\n\t\tk.scheduleLocked()\n\t}\n}\n\n// lapsedLocked",
+		},
 	}
 )
 
 // All returns the mutants. Choose short texts that change seldom. If a text is no longer found, make the same mistake
 // in the present code.
 func All() []Mutant {
-	return slices.Concat(rules(), parts(), connections(), oneMaster(), luaScripts(), engine(), waiting(), tries(), observers(), edges(), around(), theCommand())
+	return slices.Concat(rules(), parts(), connections(), oneMaster(), luaScripts(), engine(), waiting(), tries(),
+		observers(), edges(), around(), theCommand())
 }
 
 // rules are the mutants of the algorithm's rules. The simulator knows most rules.
@@ -39,7 +49,12 @@ func rules() []Mutant {
 		{
 			Name:   "no-drift",
 			Breaks: "the drift allowance is left out of the validity",
-			Edits:  []Edit{{"round.go", "return validUntil(r.start, r.request.TTL, r.lock.locker.opts.DriftFactor)", "return r.start + r.request.TTL"}},
+			Edits: []Edit{
+				{
+					"round.go", "return validUntil(r.start, r.request.TTL, r.lock.locker.opts.DriftFactor)",
+					"return r.start + r.request.TTL",
+				},
+			},
 			Sim: []Sim{
 				{Profile: "within", Oracle: "overlap", First: 30_001}, // it shows in one schedule of some 3,000
 				{Name: "no-drift-slow", Profile: "slow-clients", Oracle: "overlap"},
@@ -90,8 +105,13 @@ func rules() []Mutant {
 		{
 			Name:   "release-in-grace",
 			Breaks: "a hold that has lapsed by its grace is released at once, while its holder comes to an end",
-			Edits:  []Edit{{"renew.go", "case now >= k.until:", "default:"}, {"renew.go", "\tdefault:\n\t\tk.scheduleLocked()\n\t}\n}\n\n// renew sends", "\t}\n}\n\n// renew sends"}},
-			Tests:  in(".", "TestHazard53DoneClosesAGraceBeforeTheBound"),
+			Edits: []Edit{
+				{"renew.go", "case now >= k.until:", "default:"}, {
+					"renew.go", "\tdefault:\n\t\tk.scheduleLocked()\n\t}\n}\n\n// renew sends", "\t}\n}\n\n// renew " +
+						"sends",
+				},
+			},
+			Tests: in(".", "TestHazard53DoneClosesAGraceBeforeTheBound"),
 		},
 		{
 			Name:   "bound-from-now",
@@ -112,8 +132,11 @@ func rules() []Mutant {
 		{
 			Name:   "fresh-from-now",
 			Breaks: "what masters said of their generation holds from when they answered",
-			Edits:  []Edit{{"generation.go", "max(c.fresh, later(start, freshFor))", "max(c.fresh, later(l.clock.Now(), freshFor))"}},
-			Tests:  in(".", "TestAnAnswerAboutTheGenerationHoldsFromWhenItWasAskedFor"),
+			Edits: []Edit{
+				{"generation.go", "max(c.fresh, later(start, freshFor))", "max(c.fresh, later(l.clock.Now(), " +
+					"freshFor))"},
+			},
+			Tests: in(".", "TestAnAnswerAboutTheGenerationHoldsFromWhenItWasAskedFor"),
 		},
 		{
 			Name:   "published-inexact",
@@ -140,17 +163,21 @@ func rules() []Mutant {
 			Edits: []Edit{
 				{"single/lua/transfer.lua", "if held ~= from and held ~= owner then", "if held == '' then"},
 				{"single/lua/transfer.lua", "if held == from then", "if held ~= owner then"},
-				{"internal/store/plain.go", "from := v.what == aString && v.text == r.From", "from := v.what == aString && !mine"},
+				{"internal/store/plain.go", "from := v.what == aString && v.text == r.From", "from := v.what == " +
+					"aString && !mine"},
 			},
-			Tests: in(".", "TestOneOfThoseWhoAttachHasTheLock", "TestALockGoesOnInAnotherProcess", "TestNeverTwoHoldersWhenLocksAreHandedOver"),
+			Tests: in(".", "TestOneOfThoseWhoAttachHasTheLock", "TestALockGoesOnInAnotherProcess",
+				"TestNeverTwoHoldersWhenLocksAreHandedOver"),
 		},
 		{
 			Name:   "transfer-of-nothing",
 			Breaks: "a key that is free is transferred, too",
 			Edits: []Edit{
 				{"single/lua/transfer.lua", "elseif not held then\n\treturn {0}\n", ""},
-				{"single/lua/transfer.lua", "if held ~= from and held ~= owner then", "if held and held ~= from and held ~= owner then"},
-				{"single/lua/transfer.lua", "if held == from then\n\tredis.call('SET', KEYS[1], owner, 'XX', 'PX', ttl)", "if held ~= owner then\n\tredis.call('SET', KEYS[1], owner, 'PX', ttl)"},
+				{"single/lua/transfer.lua", "if held ~= from and held ~= owner then", "if held and held ~= from and " +
+					"held ~= owner then"},
+				{"single/lua/transfer.lua", "if held == from then\n\tredis.call('SET', KEYS[1], owner, 'XX', " +
+					"'PX', ttl)", "if held ~= owner then\n\tredis.call('SET', KEYS[1], owner, 'PX', ttl)"},
 			},
 			Tests: in(".", "TestALockGoesOnInAnotherProcess"),
 		},
@@ -163,8 +190,11 @@ func rules() []Mutant {
 		{
 			Name:   "attach-without-doubt",
 			Breaks: "a key that may have been set late passes for one that was there all the time",
-			Edits:  []Edit{{"handover.go", "k.states[i].continuityUnknown = slices.Contains(h.Doubt, name)", "_, _, _ = i, name, slices.Contains(h.Doubt, name)"}},
-			Tests:  in(".", "TestAKeyThatWasSetLateIsNotHandedOver"),
+			Edits: []Edit{
+				{"handover.go", "k.states[i].continuityUnknown = slices.Contains(h.Doubt, name)", "_, _, _ = i, " +
+					"name, slices.Contains(h.Doubt, name)"},
+			},
+			Tests: in(".", "TestAKeyThatWasSetLateIsNotHandedOver"),
 		},
 		{
 			Name:   "semaphore-with-a-slot-more",
@@ -176,15 +206,19 @@ func rules() []Mutant {
 		{
 			Name:   "semaphore-slots-of-its-own",
 			Breaks: "each process has separate slots",
-			Edits:  []Edit{{"semaphore/semaphore.go", "name + \":slot:\" + strconv.Itoa(i)", "name + \":slot:\" + strconv.Itoa(i) + strconv.Itoa(rand.IntN(9))"}},
-			Tests:  in("semaphore", "TestNeverMoreThanNHoldersWhateverHappens"),
+			Edits: []Edit{
+				{"semaphore/semaphore.go", "name + \":slot:\" + strconv.Itoa(i)", "name + \":slot:\" + " +
+					"strconv.Itoa(i) + strconv.Itoa(rand.IntN(9))"},
+			},
+			Tests: in("semaphore", "TestNeverMoreThanNHoldersWhateverHappens"),
 		},
 		{
 			Name:   "handover-goes-on",
 			Breaks: "a lock goes on in the process that has handed it over",
 			Edits: []Edit{
 				{"handover.go", "\tk.overLocked(hold.HandedOver, nil, &after)\n", ""},
-				{"handover.go", "\tif err == nil {\n\t\tk.locker.forget(k)", "\tif err != nil {\n\t\tk.locker.forget(k)"},
+				{"handover.go", "\tif err == nil {\n\t\tk.locker.forget(k)", "\tif err != nil " +
+					"{\n\t\tk.locker.forget(k)"},
 			},
 			Tests: in(".", "TestNeverTwoHoldersWhenLocksAreHandedOver"),
 		},
@@ -192,37 +226,52 @@ func rules() []Mutant {
 			Name:   "one-master-is-current",
 			Breaks: "one master that knows no newer generation is enough",
 			Edits: []Edit{
-				{"generation.go", "bool { return a.locker.sets.majority(a.votes.granted) }", "bool { return a.votes.granted != 0 }"},
-				{"generation.go", "decides := !a.settled && l.sets.acquired(&a.votes) != open", "decides := !a.settled && wins"},
+				{"generation.go", "bool { return a.locker.sets.majority(a.votes.granted) }", "bool { return " +
+					"a.votes.granted != 0 }"},
+				{
+					"generation.go", "decides := !a.settled && l.sets.acquired(&a.votes) != open",
+					"decides := !a.settled && wins",
+				},
 			},
 			Tests: in(".", "TestAnyQuorumOfItsMastersTellsAForgottenProcess"),
 		},
 		{
 			Name:   "pause-after-current",
 			Breaks: "a pause after the configuration was found current is not counted",
-			Edits:  []Edit{{"lock.go", "r.start = min(r.start, k.asOf)", ""}, {"extend.go", "r.start = min(r.start, asOf)", "_ = asOf"}},
-			Tests:  in(".", "TestAPauseAfterTheGenerationWasFoundCurrentShortensTheLock"),
+			Edits: []Edit{
+				{"lock.go", "r.start = min(r.start, k.asOf)", ""}, {
+					"extend.go", "r.start = min(r.start, asOf)", "_ = asOf",
+				},
+			},
+			Tests: in(".", "TestAPauseAfterTheGenerationWasFoundCurrentShortensTheLock"),
 		},
 		{
 			Name:   "generation-not-checked",
 			Breaks: "a process asks for the generation, and acquires whatever the answer is",
-			Edits:  []Edit{{"generation.go", "if fresh || err != nil {\n\t\treturn now, err\n\t}\n\tif sent", "if a != nil || fresh || err != nil {\n\t\treturn now, nil\n\t}\n\tif sent"}},
-			Sim:    []Sim{{Profile: "generations", Oracle: "overlap"}},
-			Tests:  in(".", "TestAForgottenProcessTakesNoLockOnceTheNextGenerationIsAnnounced"),
+			Edits: []Edit{
+				{"generation.go", "if fresh || err != nil {\n\t\treturn now, err\n\t}\n\tif sent", "if a != nil || " +
+					"fresh || err != nil {\n\t\treturn now, nil\n\t}\n\tif sent"},
+			},
+			Sim:   []Sim{{Profile: "generations", Oracle: "overlap"}},
+			Tests: in(".", "TestAForgottenProcessTakesNoLockOnceTheNextGenerationIsAnnounced"),
 		},
 		{
 			Name:   "forgotten-renews",
 			Breaks: "a forgotten process goes on with its locks",
-			Edits:  []Edit{{"renew.go", "asOf, current := k.locker.isCurrent()", "asOf, current := k.locker.clock.Now(), true"}},
-			Sim:    []Sim{{Profile: "generations", Oracle: "overlap"}},
-			Tests:  in(".", "TestAForgottenProcessTakesNoLockOnceTheNextGenerationIsAnnounced"),
+			Edits: []Edit{
+				{"renew.go", "asOf, current := k.locker.isCurrent()", "asOf, current := k.locker.clock.Now(), true"},
+			},
+			Sim:   []Sim{{Profile: "generations", Oracle: "overlap"}},
+			Tests: in(".", "TestAForgottenProcessTakesNoLockOnceTheNextGenerationIsAnnounced"),
 		},
 		{
 			Name:   "joint-acquired-by-one",
 			Breaks: "an acquisition is won when one of two sets of masters has won it",
 			Edits: []Edit{
 				{"quorum.go", "wins, lost, reachable := true,", "wins, lost, reachable := false,"},
-				{"quorum.go", "wins = wins && c.granted >= e.quorum\n\t\tlost = lost || c.granted+c.pending < e.quorum\n\t\treachable", "wins = wins || c.granted >= e.quorum\n\t\tlost = lost || c.granted+c.pending < e.quorum\n\t\treachable"},
+				{"quorum.go", "wins = wins && c.granted >= e.quorum\n\t\tlost = lost || c.granted+c.pending < " +
+					"e.quorum\n\t\treachable", "wins = wins || c.granted >= e.quorum\n\t\tlost = lost || " +
+					"c.granted+c.pending < e.quorum\n\t\treachable"},
 			},
 			Sim:   []Sim{{Profile: "membership", Oracle: "overlap"}},
 			Chaos: []Chaos{{"membership", "overlap", 8 * time.Second}},
@@ -232,9 +281,12 @@ func rules() []Mutant {
 			Breaks: "an extension is won when one of two sets of masters has won it",
 			Edits: []Edit{
 				{"quorum.go", "wins, lost, kept := true,", "wins, lost, kept := false,"},
-				{"quorum.go", "wins = wins && c.granted >= e.quorum\n\t\tlost = lost || c.granted+c.pending < e.quorum\n\t\tkept", "wins = wins || c.granted >= e.quorum\n\t\tlost = lost || c.granted+c.pending < e.quorum\n\t\tkept"},
+				{"quorum.go", "wins = wins && c.granted >= e.quorum\n\t\tlost = lost || c.granted+c.pending < " +
+					"e.quorum\n\t\tkept", "wins = wins || c.granted >= e.quorum\n\t\tlost = lost || " +
+					"c.granted+c.pending < e.quorum\n\t\tkept"},
 			},
-			Sim: []Sim{{Profile: "membership", Oracle: "overlap", First: 20_001}}, // it shows in one schedule of some 600
+			// it shows in one schedule of some 600
+			Sim: []Sim{{Profile: "membership", Oracle: "overlap", First: 20_001}},
 		},
 		{
 			Name:   "joint-released-by-one",
@@ -249,13 +301,19 @@ func rules() []Mutant {
 			Name:   "joint-token-by-one",
 			Breaks: "a token is one that a quorum of the old masters has accepted, whatever the new ones have",
 			Edits:  []Edit{{"fenced.go", "r.lock.locker.sets.majority(same)", "r.lock.locker.sets[:1].majority(same)"}},
-			Sim:    []Sim{{Profile: "membership", Oracle: "token-order", First: 5001}}, // it shows in one schedule of some 300
+			// it shows in one schedule of some 300
+			Sim: []Sim{{Profile: "membership", Oracle: "token-order", First: 5001}},
 		},
 		{
 			Name:   "joint-majority-of-all",
 			Breaks: "two sets of masters decide by a majority of all masters together",
-			Edits:  []Edit{{"quorum.go", "electorates{newElectorate(\"old\", old), newElectorate(\"new\", members)}", "electorates{newElectorate(\"\", old|members)}"}},
-			Sim:    []Sim{{Profile: "membership", Oracle: "overlap"}},
+			Edits: []Edit{
+				{
+					"quorum.go", "electorates{newElectorate(\"old\", old), newElectorate(\"new\", members)}",
+					"electorates{newElectorate(\"\", old|members)}",
+				},
+			},
+			Sim: []Sim{{Profile: "membership", Oracle: "overlap"}},
 		},
 		{
 			Name:   "passed-past-its-bound",
@@ -299,7 +357,8 @@ func rules() []Mutant {
 			Name:   "spare-tokens-given-twice",
 			Breaks: "a master gives tokens to others that it has given to one before",
 			Edits:  []Edit{{"single/lua/acquire.lua", "before, counter + spare, ARGV[9]", "before, counter, ARGV[9]"}},
-			Tests:  append(in("single", "TestSpareTokensAreGivenToNoOtherOwner"), in("internal/store", "TestTheStoreAnswersLikeARealServer")...),
+			Tests: append(in("single", "TestSpareTokensAreGivenToNoOtherOwner"),
+				in("internal/store", "TestTheStoreAnswersLikeARealServer")...),
 		},
 		{
 			Name:   "passed-without-tokens",
@@ -310,9 +369,12 @@ func rules() []Mutant {
 		{
 			Name:   "passed-without-its-masters",
 			Breaks: "the receiver of a passed lock does not know its requests under way",
-			Edits:  []Edit{{"pass.go", "k.present, k.queued = next, true\n", "k.present, k.queued = next, true\n\tclear(k.states)\n"}},
-			Sim:    []Sim{{Profile: "cohorts", Oracle: "orphan"}},
-			Tests:  in(".", "TestStragglersOfALockThatWasPassedOnAreReleased"),
+			Edits: []Edit{
+				{"pass.go", "k.present, k.queued = next, true\n", "k.present, k.queued = next, " +
+					"true\n\tclear(k.states)\n"},
+			},
+			Sim:   []Sim{{Profile: "cohorts", Oracle: "orphan"}},
+			Tests: in(".", "TestStragglersOfALockThatWasPassedOnAreReleased"),
 		},
 		{
 			Name:   "passed-without-its-lease",
@@ -333,13 +395,15 @@ func rules() []Mutant {
 			Name:   "asks-behind-its-own",
 			Breaks: "a waiter behind a lock that is passed on asks the masters, and can't receive it",
 			Edits:  []Edit{{"wait.go", "Patient: s.passable() && s.MaxAttempts == 0 && s.MaxOutage == 0, ", ""}},
-			Tests:  in(".", "TestTwoGoroutinesPassALockOnAcrossASlowNetwork", "TestOneThatGivesUpBehindALockThatIsPassedOn"),
+			Tests: in(".", "TestTwoGoroutinesPassALockOnAcrossASlowNetwork",
+				"TestOneThatGivesUpBehindALockThatIsPassedOn"),
 		},
 		{
-			Name:   "patient-for-nothing",
-			Breaks: "who waits behind a lock that can't be passed to it lets the window go by when the lock is released",
-			Edits:  []Edit{{"internal/waitqueue/waitqueue.go", "\t\t\tq.remindLocked(key)\n", ""}},
-			Tests:  in(".", "TestPatienceEndsWhenALockIsNotPassedOn"),
+			Name: "patient-for-nothing",
+			Breaks: "who waits behind a lock that can't be passed to it lets the window go by when the lock is " +
+				"released",
+			Edits: []Edit{{"internal/waitqueue/waitqueue.go", "\t\t\tq.remindLocked(key)\n", ""}},
+			Tests: in(".", "TestPatienceEndsWhenALockIsNotPassedOn"),
 		},
 		{
 			Name:   "keeps-its-turn",
@@ -348,17 +412,21 @@ func rules() []Mutant {
 			Tests:  in(".", "TestWhoOnlyPollsGetsAKeyThatIsPassedOn"),
 		},
 		{
-			Name:   "no-breath",
-			Breaks: "a process asks for the key as soon as its window is over, so a client outside of the queues never finds it free",
-			Edits:  []Edit{{"release.go", "ahead += k.passing.window / breathShare", "_ = breathShare"}},
-			Tests:  in(".", "TestWhoOnlyPollsGetsAKeyThatIsPassedOn"),
+			Name: "no-breath",
+			Breaks: "a process asks for the key as soon as its window is over, so a client outside of the queues " +
+				"never finds it free",
+			Edits: []Edit{{"release.go", "ahead += k.passing.window / breathShare", "_ = breathShare"}},
+			Tests: in(".", "TestWhoOnlyPollsGetsAKeyThatIsPassedOn"),
 		},
 		{
 			Name:   "passed-and-released",
 			Sample: true,
 			Breaks: "a lock that was passed on, and needs attention, is released when its own validity is over",
-			Edits:  []Edit{{"internal/hold/hold.go", "if s.Phase == Grace {\n\t\ts.Phase = Leaving", "if s.Over() {\n\t\ts.Phase = Leaving"}},
-			Tests:  in("internal/hold", "TestEachEventInEachPhase"),
+			Edits: []Edit{
+				{"internal/hold/hold.go", "if s.Phase == Grace {\n\t\ts.Phase = Leaving", "if s.Over() " +
+					"{\n\t\ts.Phase = Leaving"},
+			},
+			Tests: in("internal/hold", "TestEachEventInEachPhase"),
 		},
 		{
 			Name:   "taken-after-the-end",

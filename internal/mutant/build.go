@@ -110,7 +110,9 @@ func (m Mutant) build(ctx context.Context, dir, pkg string, command ...string) (
 	program := filepath.Join(dir, "program.exe") // Windows needs the suffix, other systems ignore it
 	// A change in a basic package recompiles every package above it. Without optimization that takes a fifth of the
 	// time, and the runs take little longer.
-	args := slices.Concat(command, []string{"-overlay", list, "-gcflags=" + Module + "/...=-N -l", "-ldflags", "-s -w -X " + Module + "/internal/mutant.built=" + m.Name, "-o", program, pkg})
+	args := slices.Concat(command,
+		[]string{"-overlay", list, "-gcflags=" + Module + "/...=-N -l", "-ldflags", "-s -w -X " + Module +
+			"/internal/mutant.built=" + m.Name, "-o", program, pkg})
 	if err := goCommand(ctx, root, args...); err != nil {
 		return "", fmt.Errorf("mutant %s: %w", m.Name, err)
 	}

@@ -22,7 +22,9 @@ const (
 )
 
 // sim judges by a simulation.
-func (c *Checker) sim(ctx context.Context, m Mutant, s Sim, dir string) (v Verdict, note string, took time.Duration, err error) {
+func (c *Checker) sim(ctx context.Context, m Mutant, s Sim, dir string) (v Verdict, note string, took time.Duration,
+	err error,
+) {
 	name, first := cmp.Or(s.Name, m.Name), max(1, s.First)
 	program, err := c.onceWhole("the simulator", func() (string, error) {
 		return Mutant{}.Build(ctx, filepath.Join(c.Dir, "the simulator"), SimCommand)
@@ -61,9 +63,13 @@ func (c *Checker) sim(ctx context.Context, m Mutant, s Sim, dir string) (v Verdi
 }
 
 // simulate runs schedules of a control.
-func simulate(ctx context.Context, program, control string, first uint64, n int, flags ...string) (status int, out string, _ error) {
+func simulate(ctx context.Context, program, control string, first uint64, n int, flags ...string) (status int,
+	out string, _ error,
+) {
 	var text bytes.Buffer
-	args := slices.Concat([]string{"-quiet", "-broken", control, "-seed", strconv.FormatUint(first, 10), "-schedules", strconv.Itoa(n)}, flags)
+	args := slices.Concat([]string{
+		"-quiet", "-broken", control, "-seed", strconv.FormatUint(first, 10), "-schedules", strconv.Itoa(n),
+	}, flags)
 	status, err := Execute(ctx, "", program, args, &text, &text)
 	return status, text.String(), err
 }

@@ -14,7 +14,9 @@ import (
 )
 
 // tests judges by tests.
-func (c *Checker) tests(ctx context.Context, m Mutant, t Tests, dir string) (v Verdict, note string, took time.Duration, err error) {
+func (c *Checker) tests(ctx context.Context, m Mutant, t Tests, dir string) (v Verdict, note string, took time.Duration,
+	err error,
+) {
 	if err := c.testsPass(ctx, t); err != nil {
 		return Unknown, "", 0, err
 	}
@@ -27,7 +29,8 @@ func (c *Checker) tests(ctx context.Context, m Mutant, t Tests, dir string) (v V
 func (c *Checker) testsPass(ctx context.Context, t Tests) error {
 	_, err := c.onceWhole("tests "+t.String(), func() (string, error) {
 		program, err := c.onceWhole("the tests of "+t.Package, func() (string, error) {
-			return Mutant{}.BuildTest(ctx, filepath.Join(c.Dir, "tests of "+strings.ReplaceAll(t.Package, "/", " ")), path.Join(Module, t.Package))
+			return Mutant{}.BuildTest(ctx, filepath.Join(c.Dir, "tests of "+strings.ReplaceAll(t.Package, "/", " ")),
+				path.Join(Module, t.Package))
 		})
 		if err != nil {
 			return "", err
@@ -38,7 +41,9 @@ func (c *Checker) testsPass(ctx context.Context, t Tests) error {
 		}
 		for _, name := range t.Names {
 			if said := outcome(out, name); said != "PASS" || status != 0 {
-				return "", fmt.Errorf("without the mutant %s does not pass (%s, status %d):\n%s", name, cmp.Or(said, "no end"), status, tail(out))
+				return "",
+					fmt.Errorf("without the mutant %s does not pass (%s, status %d):\n%s", name, cmp.Or(said, "no end"),
+						status, tail(out))
 			}
 		}
 		return "", nil
@@ -71,7 +76,10 @@ func (t Tests) run(ctx context.Context, program string) (status int, out string,
 		return 0, "", err
 	}
 	var text bytes.Buffer
-	args := []string{"-test.v", "-test.count=1", "-test.timeout=" + cmp.Or(t.Within, testTimeout).String(), "-test.run", "^(" + strings.Join(t.Names, "|") + ")$"}
+	args := []string{
+		"-test.v", "-test.count=1", "-test.timeout=" + cmp.Or(t.Within, testTimeout).String(), "-test.run",
+		"^(" + strings.Join(t.Names, "|") + ")$",
+	}
 	status, err = Execute(ctx, filepath.Join(root, filepath.FromSlash(t.Package)), program, args, &text, &text)
 	return status, text.String(), err
 }
@@ -85,7 +93,8 @@ func (t Tests) judge(status int, out string) (v Verdict, note string) {
 		if t.Crash != "" && strings.Contains(out, t.Crash) {
 			return Caught, t.Crash
 		}
-		return Unknown, fmt.Sprintf("the tests have ended with status %d, %s, after %q", status, crashed(out), complaint(out))
+		return Unknown,
+			fmt.Sprintf("the tests have ended with status %d, %s, after %q", status, crashed(out), complaint(out))
 	}
 	for _, name := range t.Names {
 		switch said := outcome(out, name); said {
@@ -93,7 +102,9 @@ func (t Tests) judge(status int, out string) (v Verdict, note string) {
 		case "PASS":
 			return Survived, name + " passes"
 		default:
-			return Unknown, fmt.Sprintf("%s has not run to its end (%s):\n%s", name, cmp.Or(said, "nothing is said of it"), tail(out))
+			return Unknown,
+				fmt.Sprintf("%s has not run to its end (%s):\n%s", name, cmp.Or(said, "nothing is said of it"),
+					tail(out))
 		}
 	}
 	if status != testsFailed {

@@ -138,7 +138,9 @@ func (c *Checker) onceWhole(what string, do func() (program string, err error)) 
 }
 
 // chaos judges by a run on real masters.
-func (c *Checker) chaos(ctx context.Context, m Mutant, s Chaos) (v Verdict, note string, took time.Duration, err error) {
+func (c *Checker) chaos(ctx context.Context, m Mutant, s Chaos) (v Verdict, note string, took time.Duration,
+	err error,
+) {
 	began := time.Now()
 	note, err = c.Chaos(ctx, m, s)
 	if err != nil || note == "" {

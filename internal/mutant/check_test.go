@@ -33,25 +33,59 @@ func TestOnlyTheTestThatMustFailCatchesAMutant(t *testing.T) {
 		verdict mutant.Verdict
 		says    string
 	}{
-		"caught":                   {wrong("a", mutant.Tests{Names: []string{"TestLooks"}}), mutant.Caught, "the answer is 41"},
-		"nothing notices it":       {wrong("b", mutant.Tests{Names: []string{"TestLooksAway"}}), mutant.Survived, "TestLooksAway passes"},
-		"one of two does":          {wrong("c", mutant.Tests{Names: []string{"TestLooks", "TestLooksAway"}}), mutant.Survived, "TestLooksAway passes"},
-		"red without it":           {wrong("d", mutant.Tests{Names: []string{"TestIsRed"}}), mutant.Unknown, "without the mutant TestIsRed does not pass"},
-		"no such test":             {wrong("e", mutant.Tests{Names: []string{"TestNone"}}), mutant.Unknown, "without the mutant TestNone does not pass (no end"},
-		"skipped":                  {wrong("f", mutant.Tests{Names: []string{"TestIsSkipped"}}), mutant.Unknown, "has not run to its end (SKIP)"},
-		"a panic":                  {wrong("g", mutant.Tests{Names: []string{"TestPanics"}}), mutant.Unknown, "status 2"},
-		"a panic that is expected": {wrong("h", mutant.Tests{Names: []string{"TestPanics"}, Crash: "the answer is another one"}), mutant.Caught, "another one"},
-		"another panic":            {wrong("i", mutant.Tests{Names: []string{"TestPanics"}, Crash: "test timed out"}), mutant.Unknown, "status 2"},
-		"it hangs":                 {wrong("j", mutant.Tests{Names: []string{"TestHangs"}, Within: time.Second}), mutant.Unknown, "status 2"},
-		"it hangs as expected":     {wrong("k", mutant.Tests{Names: []string{"TestHangs"}, Within: time.Second, Crash: "test timed out"}), mutant.Caught, "timed out"},
+		"caught": {
+			wrong("a", mutant.Tests{Names: []string{"TestLooks"}}), mutant.Caught, "the answer is 41",
+		},
+		"nothing notices it": {
+			wrong("b", mutant.Tests{Names: []string{"TestLooksAway"}}), mutant.Survived, "TestLooksAway passes",
+		},
+		"one of two does": {
+			wrong("c", mutant.Tests{Names: []string{"TestLooks", "TestLooksAway"}}), mutant.Survived, "TestLooksAway " +
+				"passes",
+		},
+		"red without it": {
+			wrong("d", mutant.Tests{Names: []string{"TestIsRed"}}), mutant.Unknown, "without the mutant TestIsRed " +
+				"does not pass",
+		},
+		"no such test": {
+			wrong("e", mutant.Tests{Names: []string{"TestNone"}}), mutant.Unknown, "without the mutant TestNone does " +
+				"not pass (no end",
+		},
+		"skipped": {
+			wrong("f", mutant.Tests{Names: []string{"TestIsSkipped"}}), mutant.Unknown, "has not run to its end (SKIP)",
+		},
+		"a panic": {
+			wrong("g", mutant.Tests{Names: []string{"TestPanics"}}), mutant.Unknown, "status 2",
+		},
+		"a panic that is expected": {
+			wrong("h", mutant.Tests{Names: []string{"TestPanics"}, Crash: "the answer is another one"}), mutant.Caught,
+			"another one",
+		},
+		"another panic": {
+			wrong("i", mutant.Tests{Names: []string{"TestPanics"}, Crash: "test timed out"}), mutant.Unknown,
+			"status 2",
+		},
+		"it hangs": {
+			wrong("j", mutant.Tests{Names: []string{"TestHangs"}, Within: time.Second}), mutant.Unknown, "status 2",
+		},
+		"it hangs as expected": {
+			wrong("k", mutant.Tests{Names: []string{"TestHangs"}, Within: time.Second, Crash: "test timed out"}),
+			mutant.Caught, "timed out",
+		},
 		"it can't be built": {with(wrong("l", mutant.Tests{Names: []string{"TestLooks"}}), func(m *mutant.Mutant) {
 			m.Edits[0].New = "return what"
 		}), mutant.Unknown, "undefined: what"},
 		"its text has gone": {with(wrong("m", mutant.Tests{Names: []string{"TestLooks"}}), func(m *mutant.Mutant) {
 			m.Edits[0].Old = "return 43"
 		}), mutant.Unknown, control + `/control.go has the text 0 times, want once: "return 43"`},
-		"nothing is named": {with(wrong("n", mutant.Tests{}), func(m *mutant.Mutant) { m.Tests = nil }), mutant.Unknown, "nothing here has to notice it"},
-		"equivalent":       {with(wrong("o", mutant.Tests{}), func(m *mutant.Mutant) { m.Equivalent = "nobody asks" }), mutant.Equivalent, "nobody asks"},
+		"nothing is named": {
+			with(wrong("n", mutant.Tests{}), func(m *mutant.Mutant) { m.Tests = nil }), mutant.Unknown,
+			"nothing here has to notice it",
+		},
+		"equivalent": {
+			with(wrong("o", mutant.Tests{}), func(m *mutant.Mutant) { m.Equivalent = "nobody asks" }),
+			mutant.Equivalent, "nobody asks",
+		},
 		"equivalent to what": {with(wrong("p", mutant.Tests{}), func(m *mutant.Mutant) {
 			m.Equivalent, m.Edits[0].Old = "nobody asks", "return 43"
 		}), mutant.Unknown, `"return 43"`},
@@ -59,7 +93,8 @@ func TestOnlyTheTestThatMustFailCatchesAMutant(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := c.Check(t.Context(), tt.m)
-			if r.Verdict != tt.verdict || !strings.Contains(r.Note, tt.says) || r.Failed() != (tt.verdict != mutant.Caught && tt.verdict != mutant.Equivalent) {
+			if r.Verdict != tt.verdict || !strings.Contains(r.Note, tt.says) ||
+				r.Failed() != (tt.verdict != mutant.Caught && tt.verdict != mutant.Equivalent) {
 				t.Errorf("%s, failed %t: %s; want %s and %q", r.Verdict, r.Failed(), r.Note, tt.verdict, tt.says)
 			}
 		})

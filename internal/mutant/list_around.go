@@ -21,26 +21,38 @@ func around() []Mutant {
 		{
 			Name:   "close-keeps-contexts",
 			Breaks: "locks that Close has ended are over, and their contexts go on",
-			Edits:  []Edit{{"release.go", "k.overLocked(hold.ShutDown, nil, &after)", "k.state.End(hold.ShutDown)\n\t\tk.over = overErrors[hold.ShutDown]"}},
-			Tests:  in(".", "TestCloseGivesUpWithItsContext"),
+			Edits: []Edit{
+				{"release.go", "k.overLocked(hold.ShutDown, nil, &after)", "k.state.End(hold.ShutDown)\n\t\tk.over = " +
+					"overErrors[hold.ShutDown]"},
+			},
+			Tests: in(".", "TestCloseGivesUpWithItsContext"),
 		},
 		{
 			Name:   "close-again-returns",
 			Breaks: "a second Close returns while the first one waits",
 			Edits:  []Edit{{"close.go", "\t\treturn l.awaitClose(ctx)", "\t\treturn nil"}},
-			Tests:  []Tests{{Package: ".", Names: []string{"TestASecondCloseWaitsForTheFirst"}, Crash: "goroutines in bubble are blocked"}},
+			Tests: []Tests{
+				{Package: ".", Names: []string{"TestASecondCloseWaitsForTheFirst"}, Crash: "goroutines in bubble are " +
+					"blocked"},
+			},
 		},
 		{
 			Name:   "close-stays-in-queues",
 			Breaks: "Close returns before its waiters have left the masters' queues",
-			Edits:  []Edit{{"close.go", "if !l.closed || l.first != nil || l.busy.Load() > 0 {", "if !l.closed || l.first != nil {"}},
-			Tests:  in(".", "TestHazard65CloseTakesWaitersOutOfTheMastersQueues"),
+			Edits: []Edit{
+				{"close.go", "if !l.closed || l.first != nil || l.busy.Load() > 0 {", "if !l.closed || l.first != " +
+					"nil {"},
+			},
+			Tests: in(".", "TestHazard65CloseTakesWaitersOutOfTheMastersQueues"),
 		},
 		{
 			Name:   "acquired-after-close",
 			Breaks: "an acquisition that Close has ended returns a lock",
-			Edits:  []Edit{{"lock.go", "if k.state.Over() { // the Locker was shut down", "if false { // the Locker was shut down"}},
-			Tests:  in(".", "TestAnAcquisitionThatCloseGaveUpOnFails"),
+			Edits: []Edit{
+				{"lock.go", "if k.state.Over() { // the Locker was shut down", "if false { // the Locker was " +
+					"shut down"},
+			},
+			Tests: in(".", "TestAnAcquisitionThatCloseGaveUpOnFails"),
 		},
 		{
 			Name:   "ttl-within-the-allowance",
@@ -58,13 +70,19 @@ func around() []Mutant {
 			Name:   "client-without-deadline",
 			Breaks: "a client that was brought waits for a master beyond the request's deadline",
 			Edits:  []Edit{{"single/master.go", "\topt.ContextTimeoutEnabled = true\n", ""}},
-			Tests:  []Tests{{Package: "single", Names: []string{"TestHazard04TheDeadlineIsKeptWithADefaultClient"}, Crash: "test timed out", Within: 20 * time.Second}},
+			Tests: []Tests{
+				{
+					Package: "single", Names: []string{"TestHazard04TheDeadlineIsKeptWithADefaultClient"},
+					Crash: "test timed out", Within: 20 * time.Second,
+				},
+			},
 		},
 		{
 			Name:   "client-retries",
 			Breaks: "a client that was brought sends a request again",
 			Edits:  []Edit{{"single/master.go", "\topt.MaxRetries = 0\n", ""}},
-			Equivalent: "go-redis sends a command again only if it may, and those of requests say that they may not, alone and in a pipeline: the option keeps " +
+			Equivalent: "go-redis sends a command again only if it may, and those of requests say that they may not, " +
+				"alone and in a pipeline: the option keeps " +
 				"a client that forgets that from it (TestARequestIsSentOnceThroughAClientThatRetries)",
 		},
 		{
@@ -88,8 +106,11 @@ func around() []Mutant {
 		{
 			Name:   "conn-without-deadline",
 			Breaks: "a request may take as long as the options allow one that has no deadline",
-			Edits:  []Edit{{"single/conns.go", "if deadline, ok := ctx.Deadline(); ok {", "if deadline, ok := ctx.Deadline(); ok && false {"}},
-			Tests:  in("single", "TestHazard04TheDeadlineIsKeptOnConnectionsOfOurOwn"),
+			Edits: []Edit{
+				{"single/conns.go", "if deadline, ok := ctx.Deadline(); ok {", "if deadline, ok := ctx.Deadline(); " +
+					"ok && false {"},
+			},
+			Tests: in("single", "TestHazard04TheDeadlineIsKeptOnConnectionsOfOurOwn"),
 		},
 		{
 			Name:   "conn-half-read",
@@ -102,16 +123,23 @@ func around() []Mutant {
 			Breaks: "a late reply answers the next request",
 			Edits: []Edit{
 				{"single/conns.go", "case c.Drained():", "case c != nil:"},
-				{"internal/wire/conn.go", "\tcase !c.Drained():\n\t\treturn false\n\tcase c.raw == nil:", "\tcase c.raw == nil:"},
-				{"internal/wire/conn.go", "\tc.unsent, c.pushed = commands, false\n", "\tc.broken, c.unsent, c.pushed = false, commands, false\n"},
+				{
+					"internal/wire/conn.go", "\tcase !c.Drained():\n\t\treturn false\n\tcase c.raw == nil:",
+					"\tcase c.raw == nil:",
+				},
+				{"internal/wire/conn.go", "\tc.unsent, c.pushed = commands, false\n", "\tc.broken, c.unsent, " +
+					"c.pushed = false, commands, false\n"},
 			},
 			Tests: in("single", "TestALateReplyThatComesAloneAnswersNoRequest"),
 		},
 		{
 			Name:   "conn-lives-on",
 			Breaks: "a connection is used beyond the lifetime that the options give it",
-			Edits:  []Edit{{"single/pool_idle.go", "|| life > 0 && now.Sub(c.born) >= life", "|| life < 0 && now.Sub(c.born) >= life"}},
-			Tests:  in("single", "TestOldConnectionsAreReplaced"),
+			Edits: []Edit{
+				{"single/pool_idle.go", "|| life > 0 && now.Sub(c.born) >= life", "|| life < 0 && now.Sub(c.born) " +
+					">= life"},
+			},
+			Tests: in("single", "TestOldConnectionsAreReplaced"),
 		},
 		{
 			Name:   "guard-excuses-the-run-before",
@@ -122,8 +150,10 @@ func around() []Mutant {
 		{
 			Name:   "bundle-short-reply",
 			Breaks: "a reply to a bundle that has too few results answers the first of its releases",
-			Edits:  []Edit{{"single/bundle.go", "(len(from.Items()) != len(bundle) || ", "(len(from.Items()) > len(bundle) || "}},
-			Tests:  in("single", "TestABundleWithTooFewResultsIsUnsure"),
+			Edits: []Edit{
+				{"single/bundle.go", "(len(from.Items()) != len(bundle) || ", "(len(from.Items()) > len(bundle) || "},
+			},
+			Tests: in("single", "TestABundleWithTooFewResultsIsUnsure"),
 		},
 		{
 			Name:   "bundle-lost-is-not-sent",
@@ -140,8 +170,10 @@ func around() []Mutant {
 		{
 			Name:   "queue-for-ever",
 			Breaks: "a queue is made without an end",
-			Edits:  []Edit{{"single/lua/queue.lua", "\tif there == 0 then\n\t\tredis.pcall('PEXPIRE', queue, keep)\n\tend\n", ""}},
-			Tests:  in("single", "TestTheQueueExpiresWithoutFurtherAttempts"),
+			Edits: []Edit{
+				{"single/lua/queue.lua", "\tif there == 0 then\n\t\tredis.pcall('PEXPIRE', queue, keep)\n\tend\n", ""},
+			},
+			Tests: in("single", "TestTheQueueExpiresWithoutFurtherAttempts"),
 		},
 		{
 			Name:   "queue-notifies-again",
@@ -158,32 +190,47 @@ func around() []Mutant {
 		{
 			Name:   "share-dies-with-its-end-taken",
 			Breaks: "a shared key without an end dies with the hold that comes next",
-			Edits:  []Edit{{"single/lua/share.lua", "math.max(atLeast, longest, redis.call('PTTL', key))", "math.max(atLeast, redis.call('PTTL', key))"}},
-			Tests:  in("single", "TestSharePersistedKeyKeepsItsHolds"),
+			Edits: []Edit{
+				{"single/lua/share.lua", "math.max(atLeast, longest, redis.call('PTTL', key))", "math.max(atLeast, " +
+					"redis.call('PTTL', key))"},
+			},
+			Tests: in("single", "TestSharePersistedKeyKeepsItsHolds"),
 		},
 		{
 			Name:   "announce-goes-back",
 			Breaks: "a master says that the generation it receives is the greatest",
-			Edits:  []Edit{{"single/lua/announce.lua", "math.max(tonumber(known), tonumber(ARGV[1]))", "tonumber(ARGV[1])"}},
-			Tests:  in(".", "TestServersKeepTheGreatestGeneration"),
+			Edits: []Edit{
+				{"single/lua/announce.lua", "math.max(tonumber(known), tonumber(ARGV[1]))", "tonumber(ARGV[1])"},
+			},
+			Tests: in(".", "TestServersKeepTheGreatestGeneration"),
 		},
 		{
 			Name:   "announce-over-somebody",
 			Breaks: "foreign data in the generation's place is taken for a generation",
-			Edits:  []Edit{{"single/lua/announce.lua", "not string.match(known, '^%d+$') or ", "not tonumber(known) or "}},
-			Tests:  in(".", "TestServersKeepTheGreatestGeneration"),
+			Edits: []Edit{
+				{"single/lua/announce.lua", "not string.match(known, '^%d+$') or ", "not tonumber(known) or "},
+			},
+			Tests: in(".", "TestServersKeepTheGreatestGeneration"),
 		},
 		{
 			Name:   "announce-for-a-while",
 			Breaks: "a master forgets the generation after an hour",
-			Edits:  []Edit{{"single/lua/announce.lua", "string.format('%.0f', greatest))", "string.format('%.0f', greatest), 'EX', 3600)"}},
-			Tests:  in(".", "TestServersKeepTheGreatestGeneration"),
+			Edits: []Edit{
+				{"single/lua/announce.lua", "string.format('%.0f', greatest))", "string.format('%.0f', greatest), " +
+					"'EX', 3600)"},
+			},
+			Tests: in(".", "TestServersKeepTheGreatestGeneration"),
 		},
 		{
 			Name:   "inspect-what-has-ended",
 			Breaks: "Holder names an owner after its hold has ended",
-			Edits:  []Edit{{"single/lua/inspect.lua", "redis.call('ZCOUNT', KEYS[i], '(' .. now, '+inf')", "redis.call('ZCOUNT', KEYS[i], '(0', '+inf')"}},
-			Tests:  in("single", "TestAnEndedHoldBlocksNoOtherOwner"),
+			Edits: []Edit{
+				{
+					"single/lua/inspect.lua", "redis.call('ZCOUNT', KEYS[i], '(' .. now, '+inf')",
+					"redis.call('ZCOUNT', KEYS[i], '(0', '+inf')",
+				},
+			},
+			Tests: in("single", "TestAnEndedHoldBlocksNoOtherOwner"),
 		},
 		{
 			Name:   "inspect-owners",
@@ -200,20 +247,35 @@ func around() []Mutant {
 		{
 			Name:   "shard-drift-of-one",
 			Breaks: "a lock of two groups has the drift allowance of the new one",
-			Edits:  []Edit{{"sharded/joint.go", "max(cmp.Or(a.DriftFactor, redlock.DefaultDriftFactor), cmp.Or(b.DriftFactor, redlock.DefaultDriftFactor))", "cmp.Or(b.DriftFactor, redlock.DefaultDriftFactor)"}},
-			Tests:  in(".", "TestALockInTwoGroupsKeepsWhatEitherGroupPromises"),
+			Edits: []Edit{
+				{
+					"sharded/joint.go", "max(cmp.Or(a.DriftFactor, redlock.DefaultDriftFactor),\n\t\tcmp",
+					"max(0,\n\t\tcmp",
+				},
+			},
+			Tests: in(".", "TestALockInTwoGroupsKeepsWhatEitherGroupPromises"),
 		},
 		{
 			Name:   "shard-guard-of-one",
 			Breaks: "a lock of two groups is said to have the restart guard of the new one",
-			Edits:  []Edit{{"sharded/joint.go", "b.RestartGuard == 0 || a.RestartGuard > 0 && a.RestartGuard < b.RestartGuard", "b.RestartGuard == 0"}},
-			Tests:  in(".", "TestALockInTwoGroupsKeepsWhatEitherGroupPromises"),
+			Edits: []Edit{
+				{
+					"sharded/joint.go", "b.RestartGuard == 0 || a.RestartGuard > 0 && a.RestartGuard < b.RestartGuard",
+					"b.RestartGuard == 0",
+				},
+			},
+			Tests: in(".", "TestALockInTwoGroupsKeepsWhatEitherGroupPromises"),
 		},
 		{
 			Name:   "shard-without-guard",
 			Breaks: "masters of a group are opened without its restart guard",
-			Edits:  []Edit{{"sharded/build.go", "single.Options{RestartGuard: g.Options.RestartGuard, Clock: now}", "single.Options{Clock: now}"}},
-			Tests:  in(".", "TestMastersOfAGroupAreOpenedWithItsRestartGuard"),
+			Edits: []Edit{
+				{
+					"sharded/build.go", "single.Options{RestartGuard: g.Options.RestartGuard, Clock: now}",
+					"single.Options{Clock: now}",
+				},
+			},
+			Tests: in(".", "TestMastersOfAGroupAreOpenedWithItsRestartGuard"),
 		},
 		{
 			Name:   "shard-guards-differ",
@@ -224,8 +286,11 @@ func around() []Mutant {
 		{
 			Name:   "semaphore-keeps-two",
 			Breaks: "one that waits for a permit keeps a second that comes at the same moment",
-			Edits:  []Edit{{"semaphore/semaphore.go", "\t\t\tgo func() { _ = r.permit.Release(surplus.Release(context.WithoutCancel(ctx))) }()\n", "\t\t\t_ = surplus.Is\n"}},
-			Tests:  in("semaphore", "TestAWaiterKeepsOneOfSeveralSlotsThatComeAtOnce"),
+			Edits: []Edit{
+				{"semaphore/semaphore.go", "\t\t\tgo func() { _ = " +
+					"r.permit.Release(surplus.Release(context.WithoutCancel(ctx))) }()\n", "\t\t\t_ = surplus.Is\n"},
+			},
+			Tests: in("semaphore", "TestAWaiterKeepsOneOfSeveralSlotsThatComeAtOnce"),
 		},
 		{
 			Name:   "semaphore-shared",
@@ -236,14 +301,20 @@ func around() []Mutant {
 		{
 			Name:   "leader-outage-is-a-vacancy",
 			Breaks: "observers see no leader when masters do not answer",
-			Edits:  []Edit{{"leader/observe.go", "\t\t\tcase err == nil:", "\t\t\tcase err == nil || !final(err) && ctx.Err() == nil:"}},
-			Tests:  in("leader", "TestObserversWaitThroughAnOutageAndEndOnFinalErrors"),
+			Edits: []Edit{
+				{"leader/observe.go", "\t\t\tcase err == nil:", "\t\t\tcase err == nil || !final(err) && ctx.Err() " +
+					"== nil:"},
+			},
+			Tests: in("leader", "TestObserversWaitThroughAnOutageAndEndOnFinalErrors"),
 		},
 		{
 			Name:   "leader-outage-ends",
 			Breaks: "an outage ends an observer's sequence",
-			Edits:  []Edit{{"leader/observe.go", "\t\t\tcase errors.Is(err, redlock.ErrClosed), errors.Is(err, redlock.ErrInvalid):", "\t\t\tdefault:"}},
-			Tests:  in("leader", "TestObserversWaitThroughAnOutageAndEndOnFinalErrors"),
+			Edits: []Edit{
+				{"leader/observe.go", "\t\t\tcase errors.Is(err, redlock.ErrClosed), errors.Is(err, " +
+					"redlock.ErrInvalid):", "\t\t\tdefault:"},
+			},
+			Tests: in("leader", "TestObserversWaitThroughAnOutageAndEndOnFinalErrors"),
 		},
 		{
 			Name:   "leader-outage-is-stuck",
@@ -254,8 +325,15 @@ func around() []Mutant {
 		{
 			Name:   "leader-vacancy-unwatched",
 			Breaks: "two looks that are far apart make a vacancy of the terms between",
-			Edits:  []Edit{{"leader/vacancy.go", "what == somebody || now.Sub(v.looked) > gap {", "what == somebody || gap < 0 {"}},
-			Tests:  []Tests{{Package: "leader", Names: []string{"TestAVacancyThatWasNotWatchedDoesNotCount"}, Crash: "blocked goroutines remain"}},
+			Edits: []Edit{
+				{"leader/vacancy.go", "what == somebody || now.Sub(v.looked) > gap {", "what == somebody || gap < 0 {"},
+			},
+			Tests: []Tests{
+				{
+					Package: "leader", Names: []string{"TestAVacancyThatWasNotWatchedDoesNotCount"},
+					Crash: "blocked goroutines remain",
+				},
+			},
 		},
 		{
 			Name:   "leader-asks-in-step",

@@ -27,14 +27,18 @@ func theCommand() []Mutant {
 		{
 			Name:   "command-hold-heeds-signals",
 			Breaks: "a lock that is held for a script's processes is given back at a signal, while they clean up",
-			Edits:  []Edit{{cli + "hold.go", "sig != child.Report && k.forOthers()", "sig != child.Report && k.fd > 99"}},
-			Tests:  in(e2e, "TestHazard122AHeldLockOutlivesAScriptThatIsKilled"),
+			Edits: []Edit{
+				{cli + "hold.go", "sig != child.Report && k.forOthers()", "sig != child.Report && k.fd > 99"},
+			},
+			Tests: in(e2e, "TestHazard122AHeldLockOutlivesAScriptThatIsKilled"),
 		},
 		{
 			Name:   "command-modes-stay",
 			Breaks: "a terminal stays as a command that was killed has left it",
-			Edits:  []Edit{{cli + "supervise.go", "s.process.Status().Signal != 0 {", "s.process.Status().Signal > 99 {"}},
-			Tests:  in(e2e, "TestHazard124TheTerminalIsAsItWasAfterAKill"),
+			Edits: []Edit{
+				{cli + "supervise.go", "s.process.Status().Signal != 0 {", "s.process.Status().Signal > 99 {"},
+			},
+			Tests: in(e2e, "TestHazard124TheTerminalIsAsItWasAfterAKill"),
 		},
 	}
 }

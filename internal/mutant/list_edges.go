@@ -6,8 +6,14 @@ func edges() []Mutant {
 		{
 			Name:   "follows-without-time",
 			Breaks: "a release that waits for a slow acquisition has no time left for itself",
-			Edits:  []Edit{{"order.go", "\t\t\t\tb.Deadline = b.Deadline.Add(max(k.spec.timeout, k.locker.lanes[i].Patience()))", "\t\t\t\t_ = 0"}},
-			Tests:  in(".", "TestAReleaseBehindASlowAcquisitionHasATimeoutOfItsOwn"),
+			Edits: []Edit{
+				{
+					"order.go", "\t\t\t\tb.Deadline = b.Deadline.Add(max(k.spec.timeout, " +
+						"k.locker.lanes[i].Patience()))",
+					"\t\t\t\t_ = 0",
+				},
+			},
+			Tests: in(".", "TestAReleaseBehindASlowAcquisitionHasATimeoutOfItsOwn"),
 		},
 		{
 			Name:   "renewal-without-end",
@@ -27,8 +33,14 @@ func edges() []Mutant {
 		{
 			Name:   "split-without-chance",
 			Breaks: "those who have split the votes come back in step",
-			Edits:  []Edit{{"internal/contend/next.go", "jitter(min(max(1, span)<<min(n-1, 5), max(MaxPause, splitRounds*took)))", "min(max(1, span)<<min(n-1, 5), max(MaxPause, splitRounds*took))"}},
-			Tests:  in(".", "TestHazard31AnEvenSplitIsResolvedByChance"),
+			Edits: []Edit{
+				{
+					"internal/contend/next.go", "jitter(min(max(1, span)<<min(n-1, 5), max(MaxPause, " +
+						"splitRounds*took)))",
+					"min(max(1, span)<<min(n-1, 5), max(MaxPause, splitRounds*took))",
+				},
+			},
+			Tests: in(".", "TestHazard31AnEvenSplitIsResolvedByChance"),
 		},
 		{
 			Name:   "expiry-not-expected",
@@ -45,14 +57,20 @@ func edges() []Mutant {
 		{
 			Name:   "retained-by-some",
 			Breaks: "a counter counts as kept everywhere after requests to some masters",
-			Edits:  []Edit{{"fenced.go", "b.Reply.Outcome != single.Granted {\n\t\t\treturn", "b.Reply.Outcome != single.Granted {\n\t\t\tcontinue"}},
-			Tests:  in(".", "TestHazard28ACounterIsKeptThoughNotEveryAcquisitionAsks"),
+			Edits: []Edit{
+				{"fenced.go", "b.Reply.Outcome != single.Granted {\n\t\t\treturn", "b.Reply.Outcome != " +
+					"single.Granted {\n\t\t\tcontinue"},
+			},
+			Tests: in(".", "TestHazard28ACounterIsKeptThoughNotEveryAcquisitionAsks"),
 		},
 		{
 			Name:   "retained-where-refused",
 			Breaks: "a counter counts as kept by a master that has refused the acquisition, and so was not asked",
-			Edits:  []Edit{{"fenced.go", "!b.ended || b.Err != nil || b.Reply.Outcome != single.Granted {", "!b.ended || b.Err != nil {"}},
-			Tests:  in(".", "TestACounterIsNotTakenForKeptWhereTheKeyWasRefused"),
+			Edits: []Edit{
+				{"fenced.go", "!b.ended || b.Err != nil || b.Reply.Outcome != single.Granted {", "!b.ended || b.Err " +
+					"!= nil {"},
+			},
+			Tests: in(".", "TestACounterIsNotTakenForKeptWhereTheKeyWasRefused"),
 		},
 		{
 			Name:   "passed-while-closing",
@@ -76,7 +94,8 @@ func edges() []Mutant {
 			Name:   "generation-known-for-ever",
 			Breaks: "a process reads the masters' generation once",
 			Edits: []Edit{
-				{"generation.go", "return c.err == nil && now < c.fresh, c.err", "return c.err == nil && 0 < c.fresh, c.err"},
+				{"generation.go", "return c.err == nil && now < c.fresh, c.err", "return c.err == nil && 0 < " +
+					"c.fresh, c.err"},
 				{"generation.go", "fresh = c.err == nil && now < c.fresh", "fresh = c.err == nil && 0 < c.fresh"},
 				{"generation.go", "c.fresh > 0 && now < c.fresh-freshFor+askAgain", "c.fresh > 0"},
 			},
@@ -85,8 +104,13 @@ func edges() []Mutant {
 		{
 			Name:   "generation-of-one-set",
 			Breaks: "with two sets of masters a process reads the generation of the old one alone",
-			Edits:  []Edit{{"generation.go", "return a.locker.sets.majority(a.votes.granted)", "return a.locker.sets[:1].majority(a.votes.granted)"}},
-			Tests:  in(".", "TestAFailedAnnouncementNamesTheSetThatIsAway"),
+			Edits: []Edit{
+				{
+					"generation.go", "return a.locker.sets.majority(a.votes.granted)",
+					"return a.locker.sets[:1].majority(a.votes.granted)",
+				},
+			},
+			Tests: in(".", "TestAFailedAnnouncementNamesTheSetThatIsAway"),
 		},
 		{
 			Name:   "announces-too-far",
@@ -110,13 +134,18 @@ func edges() []Mutant {
 			Name:   "context-dropped-alive",
 			Breaks: "of many contexts of one lock those are forgotten that have not ended",
 			Edits:  []Edit{{"context.go", "return c.Context.Err() != nil })", "return c.Context.Err() == nil })"}},
-			Tests:  []Tests{{Package: ".", Names: []string{"TestHazard47ContextsOfEndedParentsAreNotKept"}, Crash: "goroutines in bubble are blocked"}},
+			Tests: []Tests{
+				{Package: ".", Names: []string{"TestHazard47ContextsOfEndedParentsAreNotKept"}, Crash: "goroutines " +
+					"in bubble are blocked"},
+			},
 		},
 		{
 			Name:   "context-without-clock",
 			Breaks: "the Err of a lock's context does not read the clock",
-			Edits:  []Edit{{"context.go", "if over := c.lock.Err(); over != nil {", "if over := error(nil); over != nil {"}},
-			Tests:  in(".", "TestHazard24AfterASuspensionEverythingKnows"),
+			Edits: []Edit{
+				{"context.go", "if over := c.lock.Err(); over != nil {", "if over := error(nil); over != nil {"},
+			},
+			Tests: in(".", "TestHazard24AfterASuspensionEverythingKnows"),
 		},
 		{
 			Name:   "context-of-what-is-over",
@@ -127,20 +156,30 @@ func edges() []Mutant {
 		{
 			Name:   "do-hides-a-loss",
 			Breaks: "Do does not say that the lock was lost before its function had returned",
-			Edits:  []Edit{{"context.go", "if errors.Is(err, ErrNotHeld) {\n\t\treturn err\n\t}\n\treturn nil", "_ = err\n\treturn nil"}},
-			Tests:  in(".", "TestDoTellsOfALockThatWasLost"),
+			Edits: []Edit{
+				{
+					"context.go", "if errors.Is(err, ErrNotHeld) {\n\t\treturn err\n\t}\n\treturn nil",
+					"_ = err\n\treturn nil",
+				},
+			},
+			Tests: in(".", "TestDoTellsOfALockThatWasLost"),
 		},
 		{
 			Name:   "do-goes-on",
 			Breaks: "the context of Do's function does not end with the lock",
 			Edits:  []Edit{{"context.go", "return fn(lock.Context(ctx))", "return fn(ctx)"}},
-			Tests:  []Tests{{Package: ".", Names: []string{"TestDoTellsOfALockThatWasLost"}, Crash: "goroutines in bubble are blocked"}},
+			Tests: []Tests{
+				{Package: ".", Names: []string{"TestDoTellsOfALockThatWasLost"}, Crash: "goroutines in bubble are " +
+					"blocked"},
+			},
 		},
 		{
 			Name:   "do-not-renewed",
 			Breaks: "Do does not renew its lock",
-			Edits:  []Edit{{"context.go", "append([]Option{AutoRenew(), forWork}, opts...)", "append([]Option{forWork}, opts...)"}},
-			Tests:  in(".", "TestDoRunsUnderARenewedLockAndReleasesIt"),
+			Edits: []Edit{
+				{"context.go", "append([]Option{AutoRenew(), forWork}, opts...)", "append([]Option{forWork}, opts...)"},
+			},
+			Tests: in(".", "TestDoRunsUnderARenewedLockAndReleasesIt"),
 		},
 		{
 			Name:   "leader-not-told",
@@ -151,8 +190,10 @@ func edges() []Mutant {
 		{
 			Name:   "leader-error-lost",
 			Breaks: "a leader's error after the end of its term is lost",
-			Edits:  []Edit{{"elect.go", "if over && (errors.Is(err, context.Canceled) ||", "if over && (err != nil ||"}},
-			Tests:  in(".", "TestWhatALeaderReturnsAfterItsTermEndsRun"),
+			Edits: []Edit{
+				{"elect.go", "if over && (errors.Is(err, context.Canceled) ||", "if over && (err != nil ||"},
+			},
+			Tests: in(".", "TestWhatALeaderReturnsAfterItsTermEndsRun"),
 		},
 		{
 			Name:   "leader-stays",
@@ -164,7 +205,12 @@ func edges() []Mutant {
 			Name:   "leader-outlives-close",
 			Breaks: "a term of Run goes on while its Locker is being closed, and Close waits for it",
 			Edits:  []Edit{{"elect.go", "case <-t.lock.locker.closing:", "case <-(chan struct{})(nil):"}},
-			Tests:  []Tests{{Package: ".", Names: []string{"TestHazard82CloseEndsTheTermOfALeaderThatRuns"}, Crash: "blocked goroutines remain"}},
+			Tests: []Tests{
+				{
+					Package: ".", Names: []string{"TestHazard82CloseEndsTheTermOfALeaderThatRuns"},
+					Crash: "blocked goroutines remain",
+				},
+			},
 		},
 		{
 			Name:   "leader-unfenced",
@@ -175,14 +221,18 @@ func edges() []Mutant {
 		{
 			Name:   "holder-of-a-minority",
 			Breaks: "a minority's key is a lock",
-			Edits:  []Edit{{"holder.go", "\t\tif masters >= set.quorum {\n\t\t\tn++", "\t\tif masters > 0 {\n\t\t\tn++"}},
-			Tests:  in(".", "TestOrphansOnAMinorityAreNobodys"),
+			Edits: []Edit{
+				{"holder.go", "\t\tif masters >= set.quorum {\n\t\t\tn++", "\t\tif masters > 0 {\n\t\t\tn++"},
+			},
+			Tests: in(".", "TestOrphansOnAMinorityAreNobodys"),
 		},
 		{
 			Name:   "holder-named-by-a-minority",
 			Breaks: "some masters' owner is the holder of a key",
-			Edits:  []Edit{{"holder.go", "\tif votes >= set.quorum {\n\t\th.Identity", "\tif votes > 0 {\n\t\th.Identity"}},
-			Tests:  in(".", "TestHolderNamesNobodyWhomAMinorityHas"),
+			Edits: []Edit{
+				{"holder.go", "\tif votes >= set.quorum {\n\t\th.Identity", "\tif votes > 0 {\n\t\th.Identity"},
+			},
+			Tests: in(".", "TestHolderNamesNobodyWhomAMinorityHas"),
 		},
 		{
 			Name:   "holder-for-too-long",
@@ -193,20 +243,30 @@ func edges() []Mutant {
 		{
 			Name:   "holder-unasked",
 			Breaks: "a key is free when too few masters have answered",
-			Edits:  []Edit{{"holder.go", "set.of(r.votes.granted|r.votes.refused) < set.quorum {", "set.of(r.votes.granted|r.votes.refused) < 0 {"}},
-			Tests:  in(".", "TestHolderNeedsAQuorumOfAnswers"),
+			Edits: []Edit{
+				{
+					"holder.go", "set.of(r.votes.granted|r.votes.refused) < set.quorum {",
+					"set.of(r.votes.granted|r.votes.refused) < 0 {",
+				},
+			},
+			Tests: in(".", "TestHolderNeedsAQuorumOfAnswers"),
 		},
 		{
 			Name:   "verify-without-clock",
 			Breaks: "Verify says yes when the validity has ended during its round",
-			Edits:  []Edit{{"holder.go", "verify %q: %w\", k.Key(), err)\n\t}\n\tif err := k.Err(); err != nil {\n\t\treturn err\n\t}\n", "verify %q: %w\", k.Key(), err)\n\t}\n"}},
-			Tests:  in(".", "TestVerifyNeverSaysYesOnceValidityIsOver"),
+			Edits: []Edit{
+				{"holder.go", "verify %q: %w\", k.Key(), err)\n\t}\n\tif err := k.Err(); err != nil {\n\t\treturn " +
+					"err\n\t}\n", "verify %q: %w\", k.Key(), err)\n\t}\n"},
+			},
+			Tests: in(".", "TestVerifyNeverSaysYesOnceValidityIsOver"),
 		},
 		{
 			Name:   "verify-prolongs",
 			Breaks: "a Verify lets the keys live for the whole ttl again",
-			Edits:  []Edit{{"holder.go", "Op: single.Extend, TTL: time.Millisecond}", "Op: single.Extend, TTL: k.spec.ttl}"}},
-			Tests:  in(".", "TestVerifyLetsNoKeyLiveForLonger"),
+			Edits: []Edit{
+				{"holder.go", "Op: single.Extend, TTL: time.Millisecond}", "Op: single.Extend, TTL: k.spec.ttl}"},
+			},
+			Tests: in(".", "TestVerifyLetsNoKeyLiveForLonger"),
 		},
 	}
 }

@@ -8,14 +8,21 @@ func engine() []Mutant {
 		{
 			Name:   "acquired-one-more",
 			Breaks: "an acquisition needs one grant more than a quorum",
-			Edits:  []Edit{{"quorum.go", "wins = wins && c.granted >= e.quorum\n\t\tlost = lost || c.granted+c.pending < e.quorum\n\t\treachable", "wins = wins && c.granted > e.quorum\n\t\tlost = lost || c.granted+c.pending < e.quorum\n\t\treachable"}},
-			Tests:  in(".", "TestVerdictsAreWhatEveryCompletionOfTheVotesLeadsTo"),
+			Edits: []Edit{
+				{"quorum.go", "wins = wins && c.granted >= e.quorum\n\t\tlost = lost || c.granted+c.pending < " +
+					"e.quorum\n\t\treachable", "wins = wins && c.granted > e.quorum\n\t\tlost = lost || " +
+					"c.granted+c.pending < e.quorum\n\t\treachable"},
+			},
+			Tests: in(".", "TestVerdictsAreWhatEveryCompletionOfTheVotesLeadsTo"),
 		},
 		{
 			Name:   "acquired-lost-early",
 			Breaks: "an acquisition is lost when the grants that are still to come would just do",
-			Edits:  []Edit{{"quorum.go", "lost = lost || c.granted+c.pending < e.quorum\n\t\treachable", "lost = lost || c.granted+c.pending <= e.quorum\n\t\treachable"}},
-			Tests:  in(".", "TestVerdictsAreWhatEveryCompletionOfTheVotesLeadsTo"),
+			Edits: []Edit{
+				{"quorum.go", "lost = lost || c.granted+c.pending < e.quorum\n\t\treachable", "lost = lost || " +
+					"c.granted+c.pending <= e.quorum\n\t\treachable"},
+			},
+			Tests: in(".", "TestVerdictsAreWhatEveryCompletionOfTheVotesLeadsTo"),
 		},
 		{
 			Name:   "extended-denied-early",
@@ -32,14 +39,24 @@ func engine() []Mutant {
 		{
 			Name:   "unknown-is-refused",
 			Breaks: "an error of a master counts as its refusal",
-			Edits:  []Edit{{"quorum.go", "\tcase Unknown:\n\t\tt.unknown |= 1 << i", "\tcase Unknown:\n\t\tt.refused |= 1 << i"}},
-			Tests:  in(".", "TestHazard11ARefusalInAnOutageIsNotHeld"),
+			Edits: []Edit{
+				{"quorum.go", "\tcase Unknown:\n\t\tt.unknown |= 1 << i", "\tcase Unknown:\n\t\tt.refused |= 1 << i"},
+			},
+			Tests: in(".", "TestHazard11ARefusalInAnOutageIsNotHeld"),
 		},
 		{
 			Name:   "votes-after-the-end",
 			Breaks: "votes count after a round was decided",
-			Edits:  []Edit{{"round.go", "if r.verdict != open || r.ballots[i].vote != Pending {", "if r.ballots[i].vote != Pending {"}},
-			Tests:  []Tests{{Package: ".", Names: []string{"TestReleaseAgainSaysTheSameWhateverComesLate"}, Crash: "blocked goroutines remain"}},
+			Edits: []Edit{
+				{"round.go", "if r.verdict != open || r.ballots[i].vote != Pending {", "if r.ballots[i].vote != " +
+					"Pending {"},
+			},
+			Tests: []Tests{
+				{
+					Package: ".", Names: []string{"TestReleaseAgainSaysTheSameWhateverComesLate"},
+					Crash: "blocked goroutines remain",
+				},
+			},
 		},
 		{
 			Name:   "no-granularity",
@@ -62,14 +79,26 @@ func engine() []Mutant {
 		{
 			Name:   "lapsed-too-early",
 			Breaks: "a key counts as gone when its ttl is over by our clock alone",
-			Edits:  []Edit{{"clock.go", "return later(later(now, ttl), driftAllowance(ttl, factor))", "return later(now, ttl)"}},
-			Tests:  in(".", "TestAKeyIsGoneNoSoonerThanTheSlowestClockSays"),
+			Edits: []Edit{
+				{"clock.go", "return later(later(now, ttl), driftAllowance(ttl, factor))", "return later(now, ttl)"},
+			},
+			Tests: in(".", "TestAKeyIsGoneNoSoonerThanTheSlowestClockSays"),
 		},
 		{
 			Name:   "max-hold-ignored",
 			Breaks: "MaxHold does not end a lock that is renewed",
-			Edits:  []Edit{{"lock.go", "\tif k.atMost > 0 {\n\t\tuntil = min(until, k.atMost)\n\t}\n\tk.until = max", "\tk.until = max"}},
-			Tests:  []Tests{{Package: ".", Names: []string{"TestHazard21RenewalIsBounded"}, Crash: "test timed out", Within: 30 * time.Second}},
+			Edits: []Edit{
+				{
+					"lock.go", "\tif k.atMost > 0 {\n\t\tuntil = min(until, k.atMost)\n\t}\n\tk.until = max",
+					"\tk.until = max",
+				},
+			},
+			Tests: []Tests{
+				{
+					Package: ".", Names: []string{"TestHazard21RenewalIsBounded"}, Crash: "test timed out",
+					Within: 30 * time.Second,
+				},
+			},
 		},
 		{
 			Name:   "bound-goes-back",
@@ -98,14 +127,18 @@ func engine() []Mutant {
 		{
 			Name:   "release-unsent",
 			Breaks: "where the acquisition has ended nothing is released",
-			Edits:  []Edit{{"lease.go", "return s.last == nil && s.trace.Level < hold.Touched }", "return s.last == nil }"}},
-			Tests:  in(".", "TestAReleasedLockIsOver"),
+			Edits: []Edit{
+				{"lease.go", "return s.last == nil && s.trace.Level < hold.Touched }", "return s.last == nil }"},
+			},
+			Tests: in(".", "TestAReleasedLockIsOver"),
 		},
 		{
 			Name:   "janitor-not-told",
 			Breaks: "a release that was not confirmed is forgotten",
-			Edits:  []Edit{{"lease.go", "s.trace.Level >= hold.Touched && (c.Err != nil || unsure) {", "unsure && false {"}},
-			Tests:  in(".", "TestAMasterThatWasStoppedIsCleanedUpSoonAfterItIsBack"),
+			Edits: []Edit{
+				{"lease.go", "s.trace.Level >= hold.Touched && (c.Err != nil || unsure) {", "unsure && false {"},
+			},
+			Tests: in(".", "TestAMasterThatWasStoppedIsCleanedUpSoonAfterItIsBack"),
 		},
 		{
 			Name:   "spared-too-many",
@@ -116,20 +149,28 @@ func engine() []Mutant {
 		{
 			Name:   "spares-everything",
 			Breaks: "also operations of locks that are held are not sent to masters that are behind",
-			Edits:  []Edit{{"order.go", "if r.request.Op == single.Acquire {\n\t\tbehind =", "if true {\n\t\tbehind ="}},
-			Tests:  in(".", "TestOperationsOfAHoldAreNotSpared"),
+			Edits: []Edit{
+				{"order.go", "if r.request.Op == single.Acquire {\n\t\tbehind =", "if true {\n\t\tbehind ="},
+			},
+			Tests: in(".", "TestOperationsOfAHoldAreNotSpared"),
 		},
 		{
 			Name:   "release-tells-late",
 			Breaks: "Done closes when the release is over, and not before it is sent",
-			Edits:  []Edit{{"release.go", "\tif k.done != nil {\n\t\tclose(k.done)\n\t}\n", "\tif k.done != nil {\n\t\tdefer func() { go close(k.done) }()\n\t}\n"}},
-			Tests:  in(".", "TestAReleasedLockIsOver"),
+			Edits: []Edit{
+				{"release.go", "\tif k.done != nil {\n\t\tclose(k.done)\n\t}\n", "\tif k.done != nil {\n\t\tdefer " +
+					"func() { go close(k.done) }()\n\t}\n"},
+			},
+			Tests: in(".", "TestAReleasedLockIsOver"),
 		},
 		{
 			Name:   "min-hold-dropped",
 			Breaks: "a lock with MinHold gives its key back at once",
-			Edits:  []Edit{{"release.go", "\tif left <= 0 {\n\t\treturn 0\n\t}\n\treturn left +", "\tif left != 0 {\n\t\treturn 0\n\t}\n\treturn left +"}},
-			Tests:  in(".", "TestAReleasedLockKeepsItsKeysForMinHold"),
+			Edits: []Edit{
+				{"release.go", "\tif left <= 0 {\n\t\treturn 0\n\t}\n\treturn left +", "\tif left != 0 {\n\t\treturn " +
+					"0\n\t}\n\treturn left +"},
+			},
+			Tests: in(".", "TestAReleasedLockKeepsItsKeysForMinHold"),
 		},
 		{
 			Name:   "never-leaves",
@@ -146,8 +187,10 @@ func engine() []Mutant {
 		{
 			Name:   "position-asked-for-once",
 			Breaks: "one attempt that the masters do not answer costs the position in their queues",
-			Edits:  []Edit{{"internal/contend/next.go", "refreshAfter = 24 * time.Second", "refreshAfter = 40 * time.Second"}},
-			Tests:  in(".", "TestAPositionOutlastsALostAttempt"),
+			Edits: []Edit{
+				{"internal/contend/next.go", "refreshAfter = 24 * time.Second", "refreshAfter = 40 * time.Second"},
+			},
+			Tests: in(".", "TestAPositionOutlastsALostAttempt"),
 		},
 		{
 			Name:   "position-counts",
@@ -177,8 +220,11 @@ func engine() []Mutant {
 		{
 			Name:   "repair-never-trusted",
 			Breaks: "a master that was repaired never counts again",
-			Edits:  []Edit{{"extend.go", "\t\tif b.ended && b.Err == nil && b.Reply.Outcome == single.Granted {\n\t\t\ts.continuityUnknown = false\n\t\t}\n", "\t\t_ = b\n"}},
-			Tests:  in(".", "TestARepairWithoutAnAnswerCountsWhenTheOthersHaveConfirmed"),
+			Edits: []Edit{
+				{"extend.go", "\t\tif b.ended && b.Err == nil && b.Reply.Outcome == single.Granted " +
+					"{\n\t\t\ts.continuityUnknown = false\n\t\t}\n", "\t\t_ = b\n"},
+			},
+			Tests: in(".", "TestARepairWithoutAnAnswerCountsWhenTheOthersHaveConfirmed"),
 		},
 		{
 			Name:   "repair-too-short",
@@ -189,8 +235,10 @@ func engine() []Mutant {
 		{
 			Name:   "extension-from-before",
 			Breaks: "an extension that began before the caller asked counts as its own",
-			Edits:  []Edit{{"extend.go", "if x.begun > asked && x.latest", "if x.begun >= asked && x.latest != nil && x.latest"}},
-			Tests:  in(".", "TestAnExtensionCountsFromWhenItWasAskedFor"),
+			Edits: []Edit{
+				{"extend.go", "if x.begun > asked && x.latest", "if x.begun >= asked && x.latest != nil && x.latest"},
+			},
+			Tests: in(".", "TestAnExtensionCountsFromWhenItWasAskedFor"),
 		},
 		{
 			Name:   "renews-once-more",
@@ -201,14 +249,19 @@ func engine() []Mutant {
 		{
 			Name:   "renewal-tried-once",
 			Breaks: "a renewal that has failed is not tried again",
-			Edits:  []Edit{{"renew.go", "if err := k.extendedLocked(r, &after); err != nil && !k.state.Over() {", "if err := k.extendedLocked(r, &after); err != nil && k.state.Over() {"}},
-			Tests:  in(".", "TestARenewalThatHasFailedIsTriedAgain"),
+			Edits: []Edit{
+				{"renew.go", "if err := k.extendedLocked(r, &after); err != nil && !k.state.Over() {", "if err := " +
+					"k.extendedLocked(r, &after); err != nil && k.state.Over() {"},
+			},
+			Tests: in(".", "TestARenewalThatHasFailedIsTriedAgain"),
 		},
 		{
 			Name:   "one-attempt-more",
 			Breaks: "a wait makes one attempt more than MaxAttempts",
-			Edits:  []Edit{{"wait.go", "final = w.Attempts == w.spec.MaxAttempts", "final = w.Attempts == w.spec.MaxAttempts+1"}},
-			Tests:  in(".", "TestMaxAttemptsEndsTheWaitAfterSoManyRounds"),
+			Edits: []Edit{
+				{"wait.go", "final = w.Attempts == w.spec.MaxAttempts", "final = w.Attempts == w.spec.MaxAttempts+1"},
+			},
+			Tests: in(".", "TestMaxAttemptsEndsTheWaitAfterSoManyRounds"),
 		},
 		{
 			Name:   "waits-for-nothing",
@@ -219,14 +272,18 @@ func engine() []Mutant {
 		{
 			Name:   "mends-at-once",
 			Breaks: "a wait ends as soon as masters complain of something that an operator may mend",
-			Edits:  []Edit{{"internal/contend/next.go", "return max(began, p.Since) + o.MendTime", "return max(began, p.Since)"}},
-			Tests:  in(".", "TestHazard105AWaitOutlastsEveryFaultThatMayPass"),
+			Edits: []Edit{
+				{"internal/contend/next.go", "return max(began, p.Since) + o.MendTime", "return max(began, p.Since)"},
+			},
+			Tests: in(".", "TestHazard105AWaitOutlastsEveryFaultThatMayPass"),
 		},
 		{
 			Name:   "mended-by-each",
 			Breaks: "each of those who wait behind each other asks the masters whether they still complain",
-			Edits:  []Edit{{"wait.go", "err != nil && turn && w.rounds == 0 {", "err != nil && turn && w.rounds < 0 {"}},
-			Tests:  in(".", "TestHazard105AWaitEndsForEveryFaultAsItsTableSays"),
+			Edits: []Edit{
+				{"wait.go", "err != nil && turn && w.rounds == 0 {", "err != nil && turn && w.rounds < 0 {"},
+			},
+			Tests: in(".", "TestHazard105AWaitEndsForEveryFaultAsItsTableSays"),
 		},
 		{
 			Name:   "election-gives-up",
@@ -249,8 +306,10 @@ func engine() []Mutant {
 		{
 			Name:   "closed-client-passes",
 			Breaks: "a wait on clients that were closed goes on",
-			Edits:  []Edit{{"single/faults.go", "{\"the client is closed\", Closed,", "{\"the client is closed\", Passing,"}},
-			Tests:  in(".", "TestHazard106AWaitOnClosedClientsEnds"),
+			Edits: []Edit{
+				{"single/faults.go", "{\"the client is closed\", Closed,", "{\"the client is closed\", Passing,"},
+			},
+			Tests: in(".", "TestHazard106AWaitOnClosedClientsEnds"),
 		},
 		{
 			Name:   "stale-replica-counts",
@@ -261,8 +320,10 @@ func engine() []Mutant {
 		{
 			Name:   "reconnection-unlooked",
 			Breaks: "a release that was published while a subscription was away is not looked for",
-			Edits:  []Edit{{"internal/subscription/subscription.go", "if l.ready>>i&1 == 1 && l == s.current {", "if false {"}},
-			Tests:  in(".", "TestHazard107AReleaseWhileAllSubscriptionsAreAwayIsNoticed"),
+			Edits: []Edit{
+				{"internal/subscription/subscription.go", "if l.ready>>i&1 == 1 && l == s.current {", "if false {"},
+			},
+			Tests: in(".", "TestHazard107AReleaseWhileAllSubscriptionsAreAwayIsNoticed"),
 		},
 		{
 			Name:   "never-listens",
@@ -316,15 +377,20 @@ func engine() []Mutant {
 		{
 			Name:   "leader-always",
 			Breaks: "a candidate says that it leads when its term is over",
-			Edits:  []Edit{{"leader/leader.go", "return c.term.Load().Err() == nil }", "return c.term.Load() != nil }"}},
+			Edits: []Edit{
+				{"leader/leader.go", "return c.term.Load().Err() == nil }", "return c.term.Load() != nil }"},
+			},
 			Tests:  in("leader", "TestACandidateIsNoLeaderOnceItsTermIsOver"),
 			Sample: true,
 		},
 		{
 			Name:   "leader-stuck-is-healthy",
 			Breaks: "a candidate that never leads is healthy although there is no leader",
-			Edits:  []Edit{{"leader/vacancy.go", "if what == nobody && lasted > c.tolerance {", "if what == nobody && lasted < 0 {"}},
-			Tests:  in("leader", "TestACampaignThatIsStuckIsNotHealthy"),
+			Edits: []Edit{
+				{"leader/vacancy.go", "if what == nobody && lasted > c.tolerance {", "if what == nobody && lasted " +
+					"< 0 {"},
+			},
+			Tests: in("leader", "TestACampaignThatIsStuckIsNotHealthy"),
 		},
 	}
 }

@@ -4,8 +4,9 @@ package mutant
 func parts() []Mutant {
 	return []Mutant{
 		{
-			Name:   "janitor-asks-once",
-			Breaks: "the first answer settles a release behind an unknown outcome, also if the master reads the earlier request later",
+			Name: "janitor-asks-once",
+			Breaks: "the first answer settles a release behind an unknown outcome, also if the master reads the " +
+				"earlier request later",
 			Edits:  []Edit{{"internal/janitor/janitor.go", "p.need, p.unread = 2, true", "p.need, p.unread = 1, true"}},
 			Tests:  in("internal/janitor", "TestAMasterIsAskedUntilItConfirms"),
 			Sample: true,
@@ -13,14 +14,18 @@ func parts() []Mutant {
 		{
 			Name:   "janitor-ttl-from-adoption",
 			Breaks: "the ttl of a request to a stopped master counts from before the master read it",
-			Edits:  []Edit{{"internal/janitor/janitor.go", "p.lapses = max(p.lapses, j.Lapsed(now, p.Request.TTL))", "_ = now"}},
-			Tests:  in("internal/janitor", "TestAnUnreadRequestLapsesATTLAfterTheFirstAnswer"),
+			Edits: []Edit{
+				{"internal/janitor/janitor.go", "p.lapses = max(p.lapses, j.Lapsed(now, p.Request.TTL))", "_ = now"},
+			},
+			Tests: in("internal/janitor", "TestAnUnreadRequestLapsesATTLAfterTheFirstAnswer"),
 		},
 		{
 			Name:   "janitor-forgets-unread",
 			Breaks: "a release is forgotten with its ttl though its master has yet to read what sets the key",
-			Edits:  []Edit{{"internal/janitor/janitor.go", "now >= p.lapses && (!p.unread || j.draining)", "now >= p.lapses"}},
-			Tests:  in("internal/janitor", "TestAReleaseLapsesWithItsTTLUnlessItsKeyMayStillBeSet"),
+			Edits: []Edit{
+				{"internal/janitor/janitor.go", "now >= p.lapses && (!p.unread || j.draining)", "now >= p.lapses"},
+			},
+			Tests: in("internal/janitor", "TestAReleaseLapsesWithItsTTLUnlessItsKeyMayStillBeSet"),
 		},
 		{
 			Name:   "janitor-never-lapses",
@@ -37,8 +42,10 @@ func parts() []Mutant {
 		{
 			Name:   "janitor-no-bound",
 			Breaks: "one release more than the bound is remembered of a master",
-			Edits:  []Edit{{"internal/janitor/janitor.go", "n < MaxPending, p.leaves()", "n <= MaxPending, p.leaves()"}},
-			Tests:  in("internal/janitor", "TestPendingReleasesOfOneMasterAreBounded"),
+			Edits: []Edit{
+				{"internal/janitor/janitor.go", "n < MaxPending, p.leaves()", "n <= MaxPending, p.leaves()"},
+			},
+			Tests: in("internal/janitor", "TestPendingReleasesOfOneMasterAreBounded"),
 		},
 		{
 			Name:   "janitor-no-hurry",
@@ -68,8 +75,11 @@ func parts() []Mutant {
 		{
 			Name:   "schedule-early",
 			Breaks: "an entry fires before it is due",
-			Edits:  []Edit{{"internal/schedule/schedule.go", "s.entries[0].at <= s.now()", "s.entries[0].at <= s.now()+time.Millisecond"}},
-			Tests:  in("internal/schedule", "TestEachEntryFiresAtItsOwnTime"),
+			Edits: []Edit{
+				{"internal/schedule/schedule.go", "s.entries[0].at <= s.now()", "s.entries[0].at <= " +
+					"s.now()+time.Millisecond"},
+			},
+			Tests: in("internal/schedule", "TestEachEntryFiresAtItsOwnTime"),
 		},
 		{
 			Name:   "schedule-backwards",
@@ -81,8 +91,10 @@ func parts() []Mutant {
 		{
 			Name:   "schedule-sleeps-on",
 			Breaks: "after a suspension nothing fires before its timer does, which stood still",
-			Edits:  []Edit{{"internal/schedule/schedule.go", "min(s.entries[0].at-now, longestSleep)", "s.entries[0].at-now"}},
-			Tests:  in("internal/schedule", "TestEntriesDueDuringASuspensionFireWithinASecondAfterIt"),
+			Edits: []Edit{
+				{"internal/schedule/schedule.go", "min(s.entries[0].at-now, longestSleep)", "s.entries[0].at-now"},
+			},
+			Tests: in("internal/schedule", "TestEntriesDueDuringASuspensionFireWithinASecondAfterIt"),
 		},
 		{
 			Name:   "schedule-late",
@@ -93,8 +105,13 @@ func parts() []Mutant {
 		{
 			Name:   "schedule-after-close",
 			Breaks: "entries fire after Close",
-			Edits:  []Edit{{"internal/schedule/schedule.go", "if !s.closed && len(s.entries) > 0 && s.entries[0].at <=", "if len(s.entries) > 0 && s.entries[0].at <="}},
-			Tests:  in("internal/schedule", "TestNothingMoreFiresOnceCloseHasBegun"),
+			Edits: []Edit{
+				{
+					"internal/schedule/schedule.go", "if !s.closed && len(s.entries) > 0 && s.entries[0].at <=",
+					"if len(s.entries) > 0 && s.entries[0].at <=",
+				},
+			},
+			Tests: in("internal/schedule", "TestNothingMoreFiresOnceCloseHasBegun"),
 		},
 		{
 			Name:   "limiter-one-more",
@@ -107,7 +124,14 @@ func parts() []Mutant {
 			Name:   "delivery-ends",
 			Breaks: "an observer that ends its goroutine gets no more events",
 			Edits:  []Edit{{"internal/delivery/delivery.go", "if !finished {", "if false && !finished {"}},
-			Tests:  []Tests{{Package: "internal/delivery", Names: []string{"TestValuesComeInTheirOrderAlsoWhereTheGoroutineEnds"}, Crash: "goroutines in bubble are blocked"}},
+			Tests: []Tests{
+				{
+					Package: "internal/delivery", Names: []string{
+						"TestValuesComeInTheirOrderAlsoWhereTheGoroutineEnds",
+					},
+					Crash: "goroutines in bubble are blocked",
+				},
+			},
 		},
 		{
 			Name:   "delivery-no-count",
@@ -119,15 +143,20 @@ func parts() []Mutant {
 		{
 			Name:   "subscription-cut",
 			Breaks: "a subscription ends after its time though another waiter has come",
-			Edits:  []Edit{{"internal/subscription/subscription.go", "if s.waiters == 0 && !s.closed {", "if !s.closed {"}},
+			Edits: []Edit{
+				{"internal/subscription/subscription.go", "if s.waiters == 0 && !s.closed {", "if !s.closed {"},
+			},
 			Tests:  in("internal/subscription", "TestWaitersShareOneSubscriptionThatLingers"),
 			Sample: true,
 		},
 		{
 			Name:   "queue-first-and-second",
 			Breaks: "also the second in line has the turn",
-			Edits:  []Edit{{"internal/waitqueue/yield.go", "turn = l == nil || l.first == e\n", "turn = l == nil || l.first == e || e.prev == l.first\n"}},
-			Tests:  in("internal/waitqueue", "TestEveryQueueHasOneTurn"),
+			Edits: []Edit{
+				{"internal/waitqueue/yield.go", "turn = l == nil || l.first == e\n", "turn = l == nil || l.first == " +
+					"e || e.prev == l.first\n"},
+			},
+			Tests: in("internal/waitqueue", "TestEveryQueueHasOneTurn"),
 		},
 		{
 			Name:   "queue-not-by-age",
@@ -150,8 +179,11 @@ func parts() []Mutant {
 		{
 			Name:   "queue-same-class-again",
 			Breaks: "an attempt that reached no quorum lets the class try that has tried most often",
-			Edits:  []Edit{{"internal/waitqueue/waitqueue.go", "other.attempts < chosen.attempts", "other.attempts > chosen.attempts"}},
-			Tests:  in("internal/waitqueue", "TestAnotherClassGetsAChanceAndTheOrderWithinAClassStays"),
+			Edits: []Edit{
+				{"internal/waitqueue/waitqueue.go", "other.attempts < chosen.attempts", "other.attempts > " +
+					"chosen.attempts"},
+			},
+			Tests: in("internal/waitqueue", "TestAnotherClassGetsAChanceAndTheOrderWithinAClassStays"),
 		},
 		{
 			Name:   "queue-favour-for-all",
@@ -168,8 +200,10 @@ func parts() []Mutant {
 		{
 			Name:   "queue-forgets-place",
 			Breaks: "a new first waiter does not know that the process is in the masters' queues",
-			Edits:  []Edit{{"internal/waitqueue/keyqueue.go", "\t\tl.first.inherited = true\n\t\tif why", "\t\tif why"}},
-			Tests:  in("internal/waitqueue", "TestTheNewFirstEntryInheritsThePosition"),
+			Edits: []Edit{
+				{"internal/waitqueue/keyqueue.go", "\t\tl.first.inherited = true\n\t\tif why", "\t\tif why"},
+			},
+			Tests: in("internal/waitqueue", "TestTheNewFirstEntryInheritsThePosition"),
 		},
 		{
 			Name:   "queue-takes-who-tries",
@@ -199,8 +233,13 @@ func parts() []Mutant {
 		{
 			Name:   "lane-overtakes-release",
 			Breaks: "an acquisition overtakes a release of its key that waits for its own acquisition",
-			Edits:  []Edit{{"internal/lane/order.go", " || len(l.held) > 0 && c.Timeout == 0 && l.heldUpLocked(c.Request) {", " {"}},
-			Tests:  in("internal/lane", "TestSwappedSendsOfOneHoldKeepTheirOrder"),
+			Edits: []Edit{
+				{
+					"internal/lane/order.go", " || len(l.held) > 0 && c.Timeout == 0 && l.heldUpLocked(c.Request) {",
+					" {",
+				},
+			},
+			Tests: in("internal/lane", "TestSwappedSendsOfOneHoldKeepTheirOrder"),
 		},
 		{
 			Name:   "lane-drops-release",
@@ -211,14 +250,22 @@ func parts() []Mutant {
 		{
 			Name:   "lane-drops-unanswered",
 			Breaks: "a release is not sent because its acquisition was not answered",
-			Edits:  []Edit{{"internal/lane/order.go", "c.Undoes && c.After != nil && c.After.Err == nil && !c.After.Sent", "c.Undoes && c.After != nil && (c.After.Err != nil || !c.After.Sent)"}},
-			Tests:  in("internal/lane", "TestAReleaseIsSkippedOnlyIfItsAcquisitionWasRefused"),
+			Edits: []Edit{
+				{
+					"internal/lane/order.go", "c.Undoes && c.After != nil && c.After.Err == nil && !c.After.Sent",
+					"c.Undoes && c.After != nil && (c.After.Err != nil || !c.After.Sent)",
+				},
+			},
+			Tests: in("internal/lane", "TestAReleaseIsSkippedOnlyIfItsAcquisitionWasRefused"),
 		},
 		{
 			Name:   "lane-bundles-waiter",
 			Breaks: "a release goes into a bundle though its waiter may be in the queue",
-			Edits:  []Edit{{"internal/lane/order.go", "c.Unqueued = c.Unqueued && (c.After == nil || c.After.Err == nil && c.After.Reply.Outcome == single.Granted)", ""}},
-			Tests:  in("internal/lane", "TestALaneUsesTheResultOfTheAcquisitionBeforeARelease"),
+			Edits: []Edit{
+				{"internal/lane/order.go", "c.Unqueued = c.Unqueued && (c.After == nil || c.After.Err == nil && " +
+					"c.After.Reply.Outcome == single.Granted)", ""},
+			},
+			Tests: in("internal/lane", "TestALaneUsesTheResultOfTheAcquisitionBeforeARelease"),
 		},
 		{
 			Name:   "lane-sends-late",
@@ -229,8 +276,10 @@ func parts() []Mutant {
 		{
 			Name:   "lane-shortest-deadline",
 			Breaks: "a batch ends with the earliest deadline of its calls",
-			Edits:  []Edit{{"internal/lane/trip.go", "c.Deadline.After(latest.Deadline)", "c.Deadline.Before(latest.Deadline)"}},
-			Tests:  in("internal/lane", "TestABatchGetsTheLatestDeadlineOfItsCalls"),
+			Edits: []Edit{
+				{"internal/lane/trip.go", "c.Deadline.After(latest.Deadline)", "c.Deadline.Before(latest.Deadline)"},
+			},
+			Tests: in("internal/lane", "TestABatchGetsTheLatestDeadlineOfItsCalls"),
 		},
 		{
 			Name:   "lane-down-late",
@@ -242,37 +291,72 @@ func parts() []Mutant {
 			Name:   "lane-many-probes",
 			Breaks: "a master that is down gets many probes at a time",
 			Edits:  []Edit{{"internal/lane/order.go", "(l.out > 0 || len(l.queue) > 0 || time.Now()", "(time.Now()"}},
-			Tests:  []Tests{{Package: "internal/lane", Names: []string{"TestAMasterThatIsDownGetsOneProbeAtATime"}, Crash: "goroutines in bubble are blocked"}},
+			Tests: []Tests{
+				{
+					Package: "internal/lane", Names: []string{"TestAMasterThatIsDownGetsOneProbeAtATime"},
+					Crash: "goroutines in bubble are blocked",
+				},
+			},
 		},
 		{
 			Name:   "lane-probe-lost",
 			Breaks: "a lane waits for a probe that was too late, and never sends to the master again",
-			Edits:  []Edit{{"internal/lane/trip.go", "\tif len(live) == 0 {\n\t\treturn", "\tif len(live) == 0 {\n\t\tt.out = false\n\t\treturn"}},
-			Tests:  []Tests{{Package: "internal/lane", Names: []string{"TestALateProbeMakesWayForTheNext"}, Crash: "goroutines in bubble are blocked"}},
+			Edits: []Edit{
+				{"internal/lane/trip.go", "\tif len(live) == 0 {\n\t\treturn", "\tif len(live) == 0 {\n\t\tt.out = " +
+					"false\n\t\treturn"},
+			},
+			Tests: []Tests{
+				{Package: "internal/lane", Names: []string{"TestALateProbeMakesWayForTheNext"}, Crash: "goroutines " +
+					"in bubble are blocked"},
+			},
 		},
 		{
 			Name:   "lane-one-more",
 			Breaks: "one call more than the bound waits",
 			Edits:  []Edit{{"internal/lane/order.go", "len(l.queue) >= maxQueue", "len(l.queue) > maxQueue"}},
-			Tests:  []Tests{{Package: "internal/lane", Names: []string{"TestAFullQueueRefuses"}, Crash: "goroutines in bubble are blocked"}},
+			Tests: []Tests{
+				{Package: "internal/lane", Names: []string{"TestAFullQueueRefuses"}, Crash: "goroutines in bubble " +
+					"are blocked"},
+			},
 		},
 		{
-			Name:   "lane-refuses-release",
-			Breaks: "a release that follows an acquisition is refused at once by a master that is down, and taken for undone",
-			Edits:  []Edit{{"internal/lane/order.go", "\tcase c.follows():\n\t\treturn nil\n", ""}},
-			Tests:  []Tests{{Package: "internal/lane", Names: []string{"TestACallThatFollowsAProbeIsNotRefused"}, Crash: "goroutines in bubble are blocked"}},
+			Name: "lane-refuses-release",
+			Breaks: "a release that follows an acquisition is refused at once by a master that is down, and taken " +
+				"for undone",
+			Edits: []Edit{{"internal/lane/order.go", "\tcase c.follows():\n\t\treturn nil\n", ""}},
+			Tests: []Tests{
+				{
+					Package: "internal/lane", Names: []string{"TestACallThatFollowsAProbeIsNotRefused"},
+					Crash: "goroutines in bubble are blocked",
+				},
+			},
 		},
 		{
 			Name:   "lane-stays-down",
 			Breaks: "a master that answers again still counts as down",
-			Edits:  []Edit{{"internal/lane/health.go", "h.failures, h.down, h.refusal, h.heard = 0, false, nil, now", "h.failures, h.heard = 0, now"}},
-			Tests:  []Tests{{Package: "internal/lane", Names: []string{"TestTheFirstAnswerOpensTheLaneAgain"}, Crash: "goroutines in bubble are blocked"}},
+			Edits: []Edit{
+				{
+					"internal/lane/health.go", "h.failures, h.down, h.refusal, h.heard = 0, false, nil, now",
+					"h.failures, h.heard = 0, now",
+				},
+			},
+			Tests: []Tests{
+				{
+					Package: "internal/lane", Names: []string{"TestTheFirstAnswerOpensTheLaneAgain"},
+					Crash: "goroutines in bubble are blocked",
+				},
+			},
 		},
 		{
 			Name:   "lane-leaves-before-told",
 			Breaks: "a call may leave before the receiver of its predecessor has the answer",
-			Edits:  []Edit{{"internal/lane/trip.go", "\t\tc.To.Ended(c)\n\t\tc.over.Store(true) //", "\t\tc.over.Store(true)\n\t\tc.To.Ended(c) //"}},
-			Tests:  in("internal/lane", "TestACallLeavesOnlyAfterTheReceiverOfThePreviousCallReturned"),
+			Edits: []Edit{
+				{
+					"internal/lane/trip.go", "\t\tc.To.Ended(c)\n\t\tc.over.Store(true) //",
+					"\t\tc.over.Store(true)\n\t\tc.To.Ended(c) //",
+				},
+			},
+			Tests: in("internal/lane", "TestACallLeavesOnlyAfterTheReceiverOfThePreviousCallReturned"),
 		},
 		{
 			Name:   "lane-short-silence",
@@ -281,16 +365,19 @@ func parts() []Mutant {
 			Tests:  in("internal/lane", "TestHazard96OnlyALongSilenceCountsAgainstAMaster"),
 		},
 		{
-			Name:   "lane-impatient",
-			Breaks: "callers' deadlines cut a batch short, however often, and the lane never learns the master's distance",
-			Edits:  []Edit{{"internal/lane/trip.go", "latest.Deadline.Sub(t.began) < patience", "patience < 0"}},
-			Tests:  in("internal/lane", "TestHazard96OnlyALongSilenceCountsAgainstAMaster"),
+			Name: "lane-impatient",
+			Breaks: "callers' deadlines cut a batch short, however often, and the lane never learns the master's " +
+				"distance",
+			Edits: []Edit{{"internal/lane/trip.go", "latest.Deadline.Sub(t.began) < patience", "patience < 0"}},
+			Tests: in("internal/lane", "TestHazard96OnlyALongSilenceCountsAgainstAMaster"),
 		},
 		{
 			Name:   "lane-refuses-holds",
 			Breaks: "operations of holds are refused by a master that is down",
-			Edits:  []Edit{{"internal/lane/order.go", "case c.Timeout > 0 && len(l.queue) < 2*maxQueue:", "case false:"}},
-			Tests:  in("internal/lane", "TestHazard96AMasterThatIsDownStillGetsOperationsOfHolds"),
+			Edits: []Edit{
+				{"internal/lane/order.go", "case c.Timeout > 0 && len(l.queue) < 2*maxQueue:", "case false:"},
+			},
+			Tests: in("internal/lane", "TestHazard96AMasterThatIsDownStillGetsOperationsOfHolds"),
 		},
 		{
 			Name:   "lane-floods-the-dead",
@@ -302,13 +389,20 @@ func parts() []Mutant {
 			Name:   "lane-no-extras",
 			Breaks: "operations of holds wait behind a batch that is stuck",
 			Edits:  []Edit{{"internal/lane/urgent.go", "return at, l.extras < maxExtras", "return at, false"}},
-			Tests:  []Tests{{Package: "internal/lane", Names: []string{"TestHazard100OperationsOfHoldsLeaveWhileABatchIsStuck"}, Crash: "goroutines in bubble are blocked"}},
+			Tests: []Tests{
+				{
+					Package: "internal/lane", Names: []string{"TestHazard100OperationsOfHoldsLeaveWhileABatchIsStuck"},
+					Crash: "goroutines in bubble are blocked",
+				},
+			},
 		},
 		{
 			Name:   "lane-extras-without-end",
 			Breaks: "a master that hangs gets batch after batch",
-			Edits:  []Edit{{"internal/lane/urgent.go", "return at, l.extras < maxExtras", "return at, l.extras < maxInFlight"}},
-			Tests:  in("internal/lane", "TestHazard100OperationsOfHoldsLeaveWhileABatchIsStuck"),
+			Edits: []Edit{
+				{"internal/lane/urgent.go", "return at, l.extras < maxExtras", "return at, l.extras < maxInFlight"},
+			},
+			Tests: in("internal/lane", "TestHazard100OperationsOfHoldsLeaveWhileABatchIsStuck"),
 		},
 		{
 			Name:   "lane-floods-the-slow",
@@ -317,18 +411,22 @@ func parts() []Mutant {
 			Tests:  in("internal/lane", "TestHazard100ASlowMasterGetsNoMoreBatchesAtATime"),
 		},
 		{
-			Name:   "lane-mixes-deadlines",
-			Breaks: "an operation of a hold travels with calls that have much more time, and can't be tried again before they end",
-			Edits:  []Edit{{"internal/lane/order.go", "n.latest.After(n.limit) {", "false {"}},
+			Name: "lane-mixes-deadlines",
+			Breaks: "an operation of a hold travels with calls that have much more time, and can't be tried again " +
+				"before they end",
+			Edits: []Edit{{"internal/lane/order.go", "n.latest.After(n.limit) {", "false {"}},
 			Tests: []Tests{{
-				Package: "internal/lane", Names: []string{"TestHazard100OtherCallsKeepNoOperationOfAHoldInFlight"}, Crash: "goroutines in bubble are blocked",
+				Package: "internal/lane", Names: []string{"TestHazard100OtherCallsKeepNoOperationOfAHoldInFlight"},
+				Crash: "goroutines in bubble are blocked",
 			}},
 		},
 		{
 			Name:   "lane-in-turn",
 			Breaks: "operations of holds wait behind a long queue of acquisitions",
-			Edits:  []Edit{{"internal/lane/order.go", "if t.extra || len(l.queue) > maxBatch && !l.passed {", "if t.extra {"}},
-			Tests:  in("internal/lane", "TestHazard100OperationsOfHoldsGoBeforeALongQueue"),
+			Edits: []Edit{
+				{"internal/lane/order.go", "if t.extra || len(l.queue) > maxBatch && !l.passed {", "if t.extra {"},
+			},
+			Tests: in("internal/lane", "TestHazard100OperationsOfHoldsGoBeforeALongQueue"),
 		},
 		{
 			Name:   "lane-one-moment",
@@ -347,7 +445,9 @@ func parts() []Mutant {
 			Breaks: "a release that does not go with others is overtaken by the next acquisition of its key",
 			Edits:  []Edit{{"internal/lane/order.go", "if !s.admit(c) {\n\t\t\tl.holdLocked(c)", "if !s.admit(c) {"}},
 			Tests: []Tests{{
-				Package: "internal/lane", Names: []string{"TestHazard100ALaterCallForItsKeyDoesNotOvertakeAPassedOverCall"}, Crash: "goroutines in bubble are blocked",
+				Package: "internal/lane", Names: []string{
+					"TestHazard100ALaterCallForItsKeyDoesNotOvertakeAPassedOverCall",
+				}, Crash: "goroutines in bubble are blocked",
 			}},
 		},
 	}

@@ -12,33 +12,50 @@ func luaScripts() []Mutant {
 		{
 			Name:   "acquire-takes-some",
 			Breaks: "of several keys those are taken that are free, and left there when another one is not",
-			Edits:  []Edit{{"single/lua/acquire.lua", "\t\tfree[#free + 1], claims[KEYS[i]] = KEYS[i], hold", "\t\tfree[#free + 1], claims[KEYS[i]] = KEYS[i], hold\n\t\tredis.call('SET', KEYS[i], owner, 'PX', ttl)"}},
+			Edits: []Edit{
+				{"single/lua/acquire.lua", "\t\tfree[#free + 1], claims[KEYS[i]] = KEYS[i], hold", "\t\tfree[#free + " +
+					"1], claims[KEYS[i]] = KEYS[i], hold\n\t\tredis.call('SET', KEYS[i], owner, 'PX', ttl)"},
+			},
 			Tests:  in("single", "TestSeveralKeysAreTakenAllOrNone"),
 			Sample: true,
 		},
 		{
 			Name:   "acquire-quick-forgets-waiters",
 			Breaks: "several free keys are taken, even if one is reserved for another",
-			Edits:  []Edit{{"single/lua/acquire.lua", "redis.pcall('EXISTS', unpack(KEYS)) == 0", "redis.pcall('EXISTS', unpack(KEYS, 1, n)) == 0"}},
-			Tests:  in("single", "TestAReservedKeyOfSeveralKeepsThePoliteOut"),
+			Edits: []Edit{
+				{"single/lua/acquire.lua", "redis.pcall('EXISTS', unpack(KEYS)) == 0", "redis.pcall('EXISTS', " +
+					"unpack(KEYS, 1, n)) == 0"},
+			},
+			Tests: in("single", "TestAReservedKeyOfSeveralKeepsThePoliteOut"),
 		},
 		{
 			Name:   "acquire-not-prolonged",
 			Breaks: "a repeated acquisition leaves its key the ttl of the first",
-			Edits:  []Edit{{"single/lua/acquire.lua", "\t\telseif left < ttl and left ~= -1 then\n\t\t\tshort[#short + 1] = KEYS[i]\n", ""}},
-			Tests:  in("single", "TestARepeatedAcquireRecognisesItsOwnOwner"),
+			Edits: []Edit{
+				{"single/lua/acquire.lua", "\t\telseif left < ttl and left ~= -1 then\n\t\t\tshort[#short + 1] = " +
+					"KEYS[i]\n", ""},
+			},
+			Tests: in("single", "TestARepeatedAcquireRecognisesItsOwnOwner"),
 		},
 		{
 			Name:   "acquire-token-again",
 			Breaks: "a token is given out that the counter has reached already",
-			Edits:  []Edit{{"single/lua/acquire.lua", "counter = exact and proposal or math.max(counter + 1, proposal)", "counter = exact and proposal or math.max(counter, proposal)"}},
-			Tests:  in("single", "TestATokenIsTheProposalOrAboveTheCounter"),
+			Edits: []Edit{
+				{
+					"single/lua/acquire.lua", "counter = exact and proposal or math.max(counter + 1, proposal)",
+					"counter = exact and proposal or math.max(counter, proposal)",
+				},
+			},
+			Tests: in("single", "TestATokenIsTheProposalOrAboveTheCounter"),
 		},
 		{
 			Name:   "acquire-inexact",
 			Breaks: "a lock that publishes its token is granted with a counter that is at it already",
-			Edits:  []Edit{{"single/lua/acquire.lua", "if exact and counter >= proposal and", "if exact and counter > proposal and"}},
-			Tests:  in("single", "TestAnExactTokenIsGivenOrRefused"),
+			Edits: []Edit{
+				{"single/lua/acquire.lua", "if exact and counter >= proposal and", "if exact and counter > " +
+					"proposal and"},
+			},
+			Tests: in("single", "TestAnExactTokenIsGivenOrRefused"),
 		},
 		{
 			Name:   "acquire-impolite",
@@ -55,14 +72,19 @@ func luaScripts() []Mutant {
 		{
 			Name:   "acquire-half-set",
 			Breaks: "a user without the right to give a key its end makes a key, where a counter belongs to it",
-			Edits:  []Edit{{"single/lua/acquire.lua", "\t\tredis.call('SET', key, owner, claims[key] and 'NX' or 'XX', 'PX', ttl)\n", ""}},
-			Tests:  in("single", "TestHazard36AFullMasterGrantsNothingAndSaysWhy"),
+			Edits: []Edit{
+				{"single/lua/acquire.lua", "\t\tredis.call('SET', key, owner, claims[key] and 'NX' or 'XX', 'PX', " +
+					"ttl)\n", ""},
+			},
+			Tests: in("single", "TestHazard36AFullMasterGrantsNothingAndSaysWhy"),
 		},
 		{
 			Name:   "extend-shortens",
 			Breaks: "an extension by less than is left takes time away",
-			Edits:  []Edit{{"single/lua/extend.lua", "elseif left < ttl and left ~= -1 then", "elseif left ~= -1 then"}},
-			Tests:  in("single", "TestExtendProlongsOnlyItsOwnersKeys"),
+			Edits: []Edit{
+				{"single/lua/extend.lua", "elseif left < ttl and left ~= -1 then", "elseif left ~= -1 then"},
+			},
+			Tests: in("single", "TestExtendProlongsOnlyItsOwnersKeys"),
 		},
 		{
 			Name:   "extend-anybodys",
@@ -85,8 +107,11 @@ func luaScripts() []Mutant {
 		{
 			Name:   "extend-some",
 			Breaks: "an extension of several keys prolongs some when one is gone",
-			Edits:  []Edit{{"single/lua/extend.lua", "\t\t\tshort[#short + 1] = KEYS[i]", "\t\t\tshort[#short + 1] = KEYS[i]\n\t\t\tredis.call('PEXPIRE', KEYS[i], ttl)"}},
-			Tests:  in("single", "TestAnExtensionOfSeveralKeysIsRefusedWithoutChangingAny"),
+			Edits: []Edit{
+				{"single/lua/extend.lua", "\t\t\tshort[#short + 1] = KEYS[i]", "\t\t\tshort[#short + 1] = " +
+					"KEYS[i]\n\t\t\tredis.call('PEXPIRE', KEYS[i], ttl)"},
+			},
+			Tests: in("single", "TestAnExtensionOfSeveralKeysIsRefusedWithoutChangingAny"),
 		},
 		{
 			Name:   "extend-lost-counter",
@@ -97,20 +122,31 @@ func luaScripts() []Mutant {
 		{
 			Name:   "release-anybodys",
 			Breaks: "a release removes another owner's key",
-			Edits:  []Edit{{"single/lua/release.lua", "if owner ~= '' and held[i] == owner then", "if owner ~= '' and held[i] then"}},
-			Tests:  in("single", "TestReleaseRemovesOnlyItsOwnersKeys"),
+			Edits: []Edit{
+				{"single/lua/release.lua", "if owner ~= '' and held[i] == owner then", "if owner ~= '' and " +
+					"held[i] then"},
+			},
+			Tests: in("single", "TestReleaseRemovesOnlyItsOwnersKeys"),
 		},
 		{
 			Name:   "release-quick-anybodys",
 			Breaks: "without waiters a release removes another owner's key",
-			Edits:  []Edit{{"single/lua/release.lua", "mine = mine and redis.pcall('GET', KEYS[i]) == owner", "mine = mine and redis.pcall('GET', KEYS[i])"}},
-			Tests:  in("single", "TestReleaseRemovesOnlyItsOwnersKeys"),
+			Edits: []Edit{
+				{"single/lua/release.lua", "mine = mine and redis.pcall('GET', KEYS[i]) == owner", "mine = mine and " +
+					"redis.pcall('GET', KEYS[i])"},
+			},
+			Tests: in("single", "TestReleaseRemovesOnlyItsOwnersKeys"),
 		},
 		{
 			Name:   "release-quick-forgets-waiters",
 			Breaks: "a release notifies no waiter, although one waits",
-			Edits:  []Edit{{"single/lua/release.lua", "if mine and redis.pcall('EXISTS', unpack(KEYS, n + 1)) == 0 and ", "if mine and "}},
-			Tests:  in("single", "TestAReleaseNotifiesTheLongestWaiterAndReservesTheKey"),
+			Edits: []Edit{
+				{
+					"single/lua/release.lua", "if mine and redis.pcall('EXISTS', unpack(KEYS, n + 1)) == 0 and ",
+					"if mine and ",
+				},
+			},
+			Tests: in("single", "TestAReleaseNotifiesTheLongestWaiterAndReservesTheKey"),
 		},
 		{
 			Name:   "release-says-ours",
@@ -121,44 +157,70 @@ func luaScripts() []Mutant {
 		{
 			Name:   "leave-keeps-call",
 			Breaks: "one that leaves and was notified does not pass that on",
-			Edits:  []Edit{{"single/lua/queue.lua", "\telseif held == false and reserved(queue, waiter) <= 0 then", "\telseif false then"}},
-			Tests:  in("single", "TestANotifiedWaiterThatLeavesNotifiesTheNext"),
+			Edits: []Edit{
+				{
+					"single/lua/queue.lua", "\telseif held == false and reserved(queue, waiter) <= 0 then",
+					"\telseif false then",
+				},
+			},
+			Tests: in("single", "TestANotifiedWaiterThatLeavesNotifiesTheNext"),
 		},
 		{
 			Name:   "leave-keeps-kept",
 			Breaks: "one that leaves and knew until when the key is kept does not have another one told",
-			Edits:  []Edit{{"single/lua/queue.lua", "\telseif type(held) == 'string' and string.find(", "\telseif false and string.find("}},
-			Tests:  in("single", "TestAWaiterThatLeavesTheQueueOfAKeptKeyNotifiesTheNext"),
+			Edits: []Edit{
+				{"single/lua/queue.lua", "\telseif type(held) == 'string' and string.find(", "\telseif false and " +
+					"string.find("},
+			},
+			Tests: in("single", "TestAWaiterThatLeavesTheQueueOfAKeptKeyNotifiesTheNext"),
 		},
 		{
 			Name:   "leave-tells-of-all",
 			Breaks: "a leaving waiter has the next one told also of a held key",
-			Edits:  []Edit{{"single/lua/queue.lua", "\telseif type(held) == 'string' and string.find(held, '^[^{}]+{}/%x+$') then", "\telseif held then"}},
-			Tests:  in("single", "TestAWaiterThatLeavesSendsNoNeedlessMessages"),
+			Edits: []Edit{
+				{
+					"single/lua/queue.lua", "\telseif type(held) == 'string' and string.find(held, " +
+						"'^[^{}]+{}/%x+$') then",
+					"\telseif held then",
+				},
+			},
+			Tests: in("single", "TestAWaiterThatLeavesSendsNoNeedlessMessages"),
 		},
 		{
-			Name:   "leave-tells-twice",
-			Breaks: "a key that is reserved for a waiter that was notified is offered to the next one when a third leaves",
-			Edits:  []Edit{{"single/lua/queue.lua", "held == false and reserved(queue, waiter) <= 0 then", "held == false then"}},
-			Tests:  in("single", "TestAWaiterThatLeavesSendsNoNeedlessMessages"),
+			Name: "leave-tells-twice",
+			Breaks: "a key that is reserved for a waiter that was notified is offered to the next one when a third " +
+				"leaves",
+			Edits: []Edit{
+				{"single/lua/queue.lua", "held == false and reserved(queue, waiter) <= 0 then", "held == false then"},
+			},
+			Tests: in("single", "TestAWaiterThatLeavesSendsNoNeedlessMessages"),
 		},
 		{
-			Name:   "keep-leaves-silently",
-			Breaks: "a release that keeps its keys leaves the queue of one that it has not got without a word to the next",
-			Edits:  []Edit{{"single/lua/keep.lua", "leave(KEYS[i], KEYS[n + i], waiter, held[i], reserve)", "dequeue(KEYS[n + i], waiter)"}},
-			Tests:  in("single", "TestKeepingAnotherOwnersKeyNotifiesTheNextWaiter"),
+			Name: "keep-leaves-silently",
+			Breaks: "a release that keeps its keys leaves the queue of one that it has not got without a word to " +
+				"the next",
+			Edits: []Edit{
+				{"single/lua/keep.lua", "leave(KEYS[i], KEYS[n + i], waiter, held[i], reserve)", "dequeue(KEYS[n + " +
+					"i], waiter)"},
+			},
+			Tests: in("single", "TestKeepingAnotherOwnersKeyNotifiesTheNextWaiter"),
 		},
 		{
 			Name:   "bundle-anybodys",
 			Breaks: "a bundle removes other owners' keys",
-			Edits:  []Edit{{"single/lua/release_bundle.lua", "if held[i] == ARGV[1 + i] and not gone[key] then", "if held[i] and not gone[key] then"}},
-			Tests:  in("single", "TestABundleDoesWhatItsReleasesDoOneByOne"),
+			Edits: []Edit{
+				{"single/lua/release_bundle.lua", "if held[i] == ARGV[1 + i] and not gone[key] then", "if held[i] " +
+					"and not gone[key] then"},
+			},
+			Tests: in("single", "TestABundleDoesWhatItsReleasesDoOneByOne"),
 		},
 		{
 			Name:   "bundle-quick-anybodys",
 			Breaks: "a bundle removes all its keys if the first is its owner's",
-			Edits:  []Edit{{"single/lua/release_bundle.lua", "\t\tall = false\n\t\tbreak", "\t\tall = i > 1\n\t\tbreak"}},
-			Tests:  in("single", "TestUnusualReleasesInABundleAreHandledOneByOne"),
+			Edits: []Edit{
+				{"single/lua/release_bundle.lua", "\t\tall = false\n\t\tbreak", "\t\tall = i > 1\n\t\tbreak"},
+			},
+			Tests: in("single", "TestUnusualReleasesInABundleAreHandledOneByOne"),
 		},
 		{
 			Name:   "bundle-twice",
@@ -169,14 +231,22 @@ func luaScripts() []Mutant {
 		{
 			Name:   "several-overwritten",
 			Breaks: "a bundle of acquisitions takes keys that are held",
-			Edits:  []Edit{{"single/lua/acquire_several.lua", "local free = call('EXISTS', unpack(keys)) == 0", "local free = true"}},
-			Tests:  in("single", "TestABundleOfSeveralKeysDoesWhatItsLocksDoOneByOne"),
+			Edits: []Edit{
+				{"single/lua/acquire_several.lua", "local free = call('EXISTS', unpack(keys)) == 0", "local free " +
+					"= true"},
+			},
+			Tests: in("single", "TestABundleOfSeveralKeysDoesWhatItsLocksDoOneByOne"),
 		},
 		{
 			Name:   "several-overtakes",
 			Breaks: "a bundle of acquisitions takes keys that have waiters",
-			Edits:  []Edit{{"single/lua/acquire_several.lua", " and call('EXISTS', unpack(keys, all + first, all + last)) == 0", ""}},
-			Tests:  in("single", "TestABundleOfSeveralKeysDoesWhatItsLocksDoOneByOne"),
+			Edits: []Edit{
+				{
+					"single/lua/acquire_several.lua", " and call('EXISTS', unpack(keys, all + first, all + last)) == 0",
+					"",
+				},
+			},
+			Tests: in("single", "TestABundleOfSeveralKeysDoesWhatItsLocksDoOneByOne"),
 		},
 		{
 			Name:   "several-granted-twice",
@@ -200,7 +270,8 @@ func luaScripts() []Mutant {
 			Name:   "several-taken-back-together",
 			Breaks: "a refused acquisition's keys are removed by one command, which no selector may allow",
 			Edits: []Edit{{
-				"single/lua/acquire.lua", "\t\t\tfor set = 1, i - 1 do -- one by one, as they were set: no selector may allow all of them\n\t\t\t\tredis.call('DEL', KEYS[set])\n",
+				"single/lua/acquire.lua", "\t\t\tfor set = 1, i - 1 do -- one by one, as they were set: no selector " +
+					"may allow all of them\n\t\t\t\tredis.call('DEL', KEYS[set])\n",
 				"\t\t\tif i > 1 then\n\t\t\t\tredis.call('DEL', unpack(KEYS, 1, i - 1))\n",
 			}},
 			Tests: in("single", "TestAUserWithTwoSelectorsLeavesNothing"),
@@ -208,8 +279,13 @@ func luaScripts() []Mutant {
 		{
 			Name:   "release-all-or-nothing",
 			Breaks: "keys that no selector allows together are not released",
-			Edits:  []Edit{{"single/lua/release.lua", "type(redis.pcall('DEL', unpack(KEYS, 1, n))) == 'number'", "redis.call('DEL', unpack(KEYS, 1, n))"}},
-			Tests:  in("single", "TestAUserWithTwoSelectorsLeavesNothing"),
+			Edits: []Edit{
+				{
+					"single/lua/release.lua", "type(redis.pcall('DEL', unpack(KEYS, 1, n))) == 'number'",
+					"redis.call('DEL', unpack(KEYS, 1, n))",
+				},
+			},
+			Tests: in("single", "TestAUserWithTwoSelectorsLeavesNothing"),
 		},
 		{
 			Name:   "several-half-taken-together",
@@ -226,14 +302,20 @@ func luaScripts() []Mutant {
 		{
 			Name:   "several-tells-nobody",
 			Breaks: "a bundle of releases of several keys removes some with waiters, and notifies none",
-			Edits:  []Edit{{"single/lua/release_several.lua", "if found and not (waited and call('EXISTS', unpack(keys, all + first, all + last)) > 0) then", "if found then"}},
-			Tests:  in("single", "TestAReleaseOfSeveralKeysNotifiesAWaiterForAnyOfThem"),
+			Edits: []Edit{
+				{"single/lua/release_several.lua", "if found and not (waited and call('EXISTS', unpack(keys, all + " +
+					"first, all + last)) > 0) then", "if found then"},
+			},
+			Tests: in("single", "TestAReleaseOfSeveralKeysNotifiesAWaiterForAnyOfThem"),
 		},
 		{
 			Name:   "several-tells-the-first",
 			Breaks: "a bundle of releases of several keys looks for waiters of each release's first key only",
-			Edits:  []Edit{{"single/lua/release_several.lua", "(keys, all + first, all + last)", "(keys, all + first, all + first)"}},
-			Tests:  in("single", "TestAReleaseOfSeveralKeysNotifiesAWaiterForAnyOfThem"),
+			Edits: []Edit{
+				{"single/lua/release_several.lua", "(keys, all + first, all + last)", "(keys, all + first, all + " +
+					"first)"},
+			},
+			Tests: in("single", "TestAReleaseOfSeveralKeysNotifiesAWaiterForAnyOfThem"),
 		},
 		{
 			Name:   "several-released-twice",
@@ -254,22 +336,31 @@ func luaScripts() []Mutant {
 			Tests:  in("single", "TestRaiseLiftsTheCounterOfAHeldKey"),
 		},
 		{
-			Name:       "counter-falls",
-			Breaks:     "a counter is set back",
-			Edits:      []Edit{{"single/lua/counter.lua", "redis.call('ZADD', counter, 'GT', ", "redis.call('ZADD', counter, "}},
-			Equivalent: "a script is one step, and before ZADD it has compared what it wants to set with what it has just read",
+			Name:   "counter-falls",
+			Breaks: "a counter is set back",
+			Edits: []Edit{
+				{"single/lua/counter.lua", "redis.call('ZADD', counter, 'GT', ", "redis.call('ZADD', counter, "},
+			},
+			Equivalent: "a script is one step, and before ZADD it has compared what it wants to set with what it has " +
+				"just read",
 		},
 		{
 			Name:   "counter-for-ever",
 			Breaks: "a counter is made without an end",
-			Edits:  []Edit{{"single/lua/counter.lua", "\t\tif there == 0 then\n\t\t\tredis.call('PEXPIRE', counter, keep)\n\t\tend\n", ""}},
-			Tests:  in("single", "TestHazard28ACounterOutlivesItsLockByFarAndNotForEver"),
+			Edits: []Edit{
+				{"single/lua/counter.lua", "\t\tif there == 0 then\n\t\t\tredis.call('PEXPIRE', counter, " +
+					"keep)\n\t\tend\n", ""},
+			},
+			Tests: in("single", "TestHazard28ACounterOutlivesItsLockByFarAndNotForEver"),
 		},
 		{
 			Name:   "counter-dies",
 			Breaks: "a counter is not kept by the acquisitions that follow the first",
-			Edits:  []Edit{{"single/lua/counter.lua", "local there = redis.call('PEXPIRE', counter, keep)", "local there = redis.call('EXISTS', counter)"}},
-			Tests:  in("single", "TestHazard28ACounterOutlivesItsLockByFarAndNotForEver"),
+			Edits: []Edit{
+				{"single/lua/counter.lua", "local there = redis.call('PEXPIRE', counter, keep)", "local there = " +
+					"redis.call('EXISTS', counter)"},
+			},
+			Tests: in("single", "TestHazard28ACounterOutlivesItsLockByFarAndNotForEver"),
 		},
 		{
 			Name:   "counter-of-somebody",
@@ -280,8 +371,10 @@ func luaScripts() []Mutant {
 		{
 			Name:   "kind-any-set",
 			Breaks: "a foreign sorted set is taken for a shared lock",
-			Edits:  []Edit{{"single/lua/kind.lua", "elseif is == 'zset' and marked(key, HOLDS) then", "elseif is == 'zset' then"}},
-			Tests:  in("single", "TestHazard35ASharedLockLeavesALeaderboardAlone"),
+			Edits: []Edit{
+				{"single/lua/kind.lua", "elseif is == 'zset' and marked(key, HOLDS) then", "elseif is == 'zset' then"},
+			},
+			Tests: in("single", "TestHazard35ASharedLockLeavesALeaderboardAlone"),
 		},
 		{
 			Name:   "kind-wrong-type-is-free",
@@ -292,8 +385,11 @@ func luaScripts() []Mutant {
 		{
 			Name:   "queue-last-first",
 			Breaks: "a release notifies who has waited shortest",
-			Edits:  []Edit{{"single/lua/queue.lua", "local first = redis.pcall('ZRANGE', queue, 1, 2)", "local first = redis.pcall('ZRANGE', queue, -1, -1)"}},
-			Tests:  in("single", "TestAReleaseNotifiesTheLongestWaiterAndReservesTheKey"),
+			Edits: []Edit{
+				{"single/lua/queue.lua", "local first = redis.pcall('ZRANGE', queue, 1, 2)", "local first = " +
+					"redis.pcall('ZRANGE', queue, -1, -1)"},
+			},
+			Tests: in("single", "TestAReleaseNotifiesTheLongestWaiterAndReservesTheKey"),
 		},
 		{
 			Name:   "queue-by-arrival",
@@ -304,8 +400,13 @@ func luaScripts() []Mutant {
 		{
 			Name:   "queue-one-more",
 			Breaks: "a queue keeps one waiter more than its bound",
-			Edits:  []Edit{{"single/lua/queue.lua", "redis.pcall('ZREMRANGEBYRANK', queue, 257, -1)", "redis.pcall('ZREMRANGEBYRANK', queue, 258, -1)"}},
-			Tests:  in("single", "TestTheQueueIsBoundedAndKeepsThoseWhoWaitedLongest"),
+			Edits: []Edit{
+				{
+					"single/lua/queue.lua", "redis.pcall('ZREMRANGEBYRANK', queue, 257, -1)",
+					"redis.pcall('ZREMRANGEBYRANK', queue, 258, -1)",
+				},
+			},
+			Tests: in("single", "TestTheQueueIsBoundedAndKeepsThoseWhoWaitedLongest"),
 		},
 		{
 			Name:   "queue-keeps-out-its-own",
@@ -316,26 +417,32 @@ func luaScripts() []Mutant {
 		{
 			Name:   "queue-reserves-for-ever",
 			Breaks: "a reservation does not end",
-			Edits:  []Edit{{"single/lua/queue.lua", "return now and -tonumber(first[4]) - now or 0", "return now and 1000 or 0"}},
-			Tests:  in("single", "TestAReservationEndsByItself"),
+			Edits: []Edit{
+				{"single/lua/queue.lua", "return now and -tonumber(first[4]) - now or 0", "return now and 1000 or 0"},
+			},
+			Tests: in("single", "TestAReservationEndsByItself"),
 		},
 		{
 			Name:   "queue-silent",
 			Breaks: "a release reserves the key for a waiter and does not tell it",
-			Edits:  []Edit{{"single/lua/queue.lua", "redis.pcall('PUBLISH', 'redlock:free:' .. next, message) ~= 0", "true"}},
-			Tests:  in("single", "TestAReleaseNotifiesTheLongestWaiterAndReservesTheKey"),
+			Edits: []Edit{
+				{"single/lua/queue.lua", "redis.pcall('PUBLISH', 'redlock:free:' .. next, message) ~= 0", "true"},
+			},
+			Tests: in("single", "TestAReleaseNotifiesTheLongestWaiterAndReservesTheKey"),
 		},
 		{
 			Name:   "queue-notifies-the-dead",
 			Breaks: "a dead waiter is notified, and the waiters behind it wait",
 			Edits:  []Edit{{"single/lua/queue.lua", "next, message) ~= 0 then", "next, message) then"}},
-			Tests:  append(in("single", "TestHazard108AMessageGoesToAWaiterThatListens"), in("internal/store", "TestTheStoreAnswersLikeARealServer")...),
+			Tests: append(in("single", "TestHazard108AMessageGoesToAWaiterThatListens"),
+				in("internal/store", "TestTheStoreAnswersLikeARealServer")...),
 		},
 		{
 			Name:   "queue-in-memory-notifies-the-dead",
 			Breaks: "masters in memory notify a waiter that does not listen",
 			Edits:  []Edit{{"internal/store/queue.go", "s.Listens != nil && s.Listens(next)", "true"}},
-			Tests:  append(in("internal/store", "TestTheStoreAnswersLikeARealServer"), in(".", "TestHazard108DeadWaitersCostNoHandoff")...),
+			Tests: append(in("internal/store", "TestTheStoreAnswersLikeARealServer"),
+				in(".", "TestHazard108DeadWaitersCostNoHandoff")...),
 		},
 		{
 			Name:   "store-claim-keeps-the-key",
@@ -353,8 +460,10 @@ func luaScripts() []Mutant {
 		{
 			Name:   "share-writer-beside-writer",
 			Breaks: "a writer gets in with another owner's",
-			Edits:  []Edit{{"single/lua/hold.lua", "mode == 'w' and writer and ownerOf(there) == owner", "mode == 'w' and writer"}},
-			Tests:  in("single", "TestReadersShareAKeyAndWritersExcludeOthers"),
+			Edits: []Edit{
+				{"single/lua/hold.lua", "mode == 'w' and writer and ownerOf(there) == owner", "mode == 'w' and writer"},
+			},
+			Tests: in("single", "TestReadersShareAKeyAndWritersExcludeOthers"),
 		},
 		{
 			Name:   "share-ignores-claims",
@@ -365,8 +474,13 @@ func luaScripts() []Mutant {
 		{
 			Name:   "share-millisecond-early",
 			Breaks: "a hold ends up to a millisecond before its ttl",
-			Edits:  []Edit{{"single/lua/share.lua", "redis.call('ZADD', key, 'GT', LEAST, HOLDS, now + ttl + 1, member)", "redis.call('ZADD', key, 'GT', LEAST, HOLDS, now + ttl, member)"}},
-			Tests:  in("single", "TestNoHoldOfASharedKeyEndsBeforeItsTTL"),
+			Edits: []Edit{
+				{
+					"single/lua/share.lua", "redis.call('ZADD', key, 'GT', LEAST, HOLDS, now + ttl + 1, member)",
+					"redis.call('ZADD', key, 'GT', LEAST, HOLDS, now + ttl, member)",
+				},
+			},
+			Tests: in("single", "TestNoHoldOfASharedKeyEndsBeforeItsTTL"),
 		},
 		{
 			Name:   "share-ended-still-counts",
@@ -377,8 +491,13 @@ func luaScripts() []Mutant {
 		{
 			Name:   "share-extend-shortens",
 			Breaks: "an extension of a shared hold takes time away",
-			Edits:  []Edit{{"single/lua/share_extend.lua", "redis.call('ZADD', key, 'GT', LEAST, HOLDS, now + ttl + 1, member)", "redis.call('ZADD', key, LEAST, HOLDS, now + ttl + 1, member)"}},
-			Tests:  in("single", "TestAHoldIsNeverShortened"),
+			Edits: []Edit{
+				{
+					"single/lua/share_extend.lua", "redis.call('ZADD', key, 'GT', LEAST, HOLDS, now + ttl + 1, member)",
+					"redis.call('ZADD', key, LEAST, HOLDS, now + ttl + 1, member)",
+				},
+			},
+			Tests: in("single", "TestAHoldIsNeverShortened"),
 		},
 		{
 			Name:   "share-extend-repair-is-there",
@@ -391,21 +510,26 @@ func luaScripts() []Mutant {
 			Breaks: "a shared hold is added again although another hold excludes it",
 			Edits: []Edit{
 				{"single/lua/share_extend.lua", "elseif not beside(mode, owner, there) or", "elseif"},
-				{"single/lua/share_extend.lua", "longest > 0 and not beside(mode, owner, last[1])", "longest > 0 and false"},
+				{"single/lua/share_extend.lua", "longest > 0 and not beside(mode, owner, last[1])", "longest > 0 and " +
+					"false"},
 			},
 			Tests: in("single", "TestExtendingASharedHoldNeedsThatHoldUnlessItRepairs"),
 		},
 		{
 			Name:   "share-release-all",
 			Breaks: "the release of one reader's hold removes the key from all",
-			Edits:  []Edit{{"single/lua/hold.lua", "\tif score and hold == HOLDS then -- nothing", "\tif score then -- nothing"}},
-			Tests:  in("single", "TestS4AReleaseRemovesItsOwnHoldAndNoOther"),
+			Edits: []Edit{
+				{"single/lua/hold.lua", "\tif score and hold == HOLDS then -- nothing", "\tif score then -- nothing"},
+			},
+			Tests: in("single", "TestS4AReleaseRemovesItsOwnHoldAndNoOther"),
 		},
 		{
 			Name:   "share-release-silent",
 			Breaks: "the last release of a shared key notifies no waiter",
-			Edits:  []Edit{{"single/lua/share_release.lua", "if removed and free and marked(queue, QUEUE) then", "if false then"}},
-			Tests:  in("single", "TestTheLastReleaseOfASharedKeyNotifiesItsWaiters"),
+			Edits: []Edit{
+				{"single/lua/share_release.lua", "if removed and free and marked(queue, QUEUE) then", "if false then"},
+			},
+			Tests: in("single", "TestTheLastReleaseOfASharedKeyNotifiesItsWaiters"),
 		},
 		{
 			Name:   "hold-string-early",
@@ -416,8 +540,11 @@ func luaScripts() []Mutant {
 		{
 			Name:   "hold-deleted-untried",
 			Breaks: "a hold is deleted by who may not make a set of it",
-			Edits:  []Edit{{"single/lua/hold.lua", "if type(may) == 'table' and not string.find(may.err, 'WRONGTYPE', 1, true) then", "if false then"}},
-			Tests:  in("single", "TestAMissingRightLosesNoHold"),
+			Edits: []Edit{
+				{"single/lua/hold.lua", "if type(may) == 'table' and not string.find(may.err, 'WRONGTYPE', 1, " +
+					"true) then", "if false then"},
+			},
+			Tests: in("single", "TestAMissingRightLosesNoHold"),
 		},
 		{
 			Name:   "hold-set-for-ever",
@@ -428,8 +555,11 @@ func luaScripts() []Mutant {
 		{
 			Name:   "hold-any-string",
 			Breaks: "a foreign string is taken for a hold",
-			Edits:  []Edit{{"single/lua/kind.lua", "string.sub(held, 1, #LONE) == LONE and string.match(held, '^[rw]:.*:[^:]*$', #LONE + 1)", "string.match(held, '[rw]:.*:[^:]*$')"}},
-			Tests:  in("single", "TestAStringThatIsNotAHoldWithAnExpiryIsNotChanged"),
+			Edits: []Edit{
+				{"single/lua/kind.lua", "string.sub(held, 1, #LONE) == LONE and string.match(held, " +
+					"'^[rw]:.*:[^:]*$', #LONE + 1)", "string.match(held, '[rw]:.*:[^:]*$')"},
+			},
+			Tests: in("single", "TestAStringThatIsNotAHoldWithAnExpiryIsNotChanged"),
 		},
 		{
 			Name:   "hold-without-an-end",
@@ -440,8 +570,10 @@ func luaScripts() []Mutant {
 		{
 			Name:   "hold-extend-shortens",
 			Breaks: "an extension of a hold that is a string takes time away",
-			Edits:  []Edit{{"single/lua/share_extend.lua", "\tif left < ttl and left ~= -1 then", "\tif left ~= -1 then"}},
-			Tests:  in("single", "TestAHoldIsNeverShortened"),
+			Edits: []Edit{
+				{"single/lua/share_extend.lua", "\tif left < ttl and left ~= -1 then", "\tif left ~= -1 then"},
+			},
+			Tests: in("single", "TestAHoldIsNeverShortened"),
 		},
 		{
 			Name:   "hold-again-shortens",
@@ -452,14 +584,19 @@ func luaScripts() []Mutant {
 		{
 			Name:   "hold-release-anybodys",
 			Breaks: "the release of a hold removes any string",
-			Edits:  []Edit{{"single/lua/share_release.lua", "if held == ARGV[1] and redis.pcall(", "if type(held) == 'string' and redis.pcall("}},
-			Tests:  in("single", "TestAReleaseOfASharedHoldLeavesOtherKindsOfKeys"),
+			Edits: []Edit{
+				{"single/lua/share_release.lua", "if held == ARGV[1] and redis.pcall(", "if type(held) == 'string' " +
+					"and redis.pcall("},
+			},
+			Tests: in("single", "TestAReleaseOfASharedHoldLeavesOtherKindsOfKeys"),
 		},
 		{
 			Name:   "hold-bundled-in-silence",
 			Breaks: "a bundle removes a hold, and notifies one of its waiters, or none",
-			Edits:  []Edit{{"single/lua/release_bundle.lua", "if waited and held[i] == ARGV[1 + i] and lone(held[i])", "if false"}},
-			Tests:  in("single", "TestReleasesOfHoldsAreBundled"),
+			Edits: []Edit{
+				{"single/lua/release_bundle.lua", "if waited and held[i] == ARGV[1 + i] and lone(held[i])", "if false"},
+			},
+			Tests: in("single", "TestReleasesOfHoldsAreBundled"),
 		},
 		{
 			Name:   "hold-inspected-as-plain",

@@ -6,20 +6,28 @@ func waiting() []Mutant {
 		{
 			Name:   "lost-reminder",
 			Breaks: "a waiter that becomes first during the reminder of the one before is not reminded",
-			Edits:  []Edit{{"internal/waitqueue/take.go", "\tif key := e.want.Keys[0]; q.ours.get(key).until <= 0 {", "\tif key := e.want.Keys[0]; key == \"\" {"}},
-			Tests:  in("internal/waitqueue", "TestNoWaiterIsForgotten"),
+			Edits: []Edit{
+				{
+					"internal/waitqueue/take.go", "\tif key := e.want.Keys[0]; q.ours.get(key).until <= 0 {",
+					"\tif key := e.want.Keys[0]; key == \"\" {",
+				},
+			},
+			Tests: in("internal/waitqueue", "TestNoWaiterIsForgotten"),
 		},
 		{
-			Name:   "patient-once-more",
-			Breaks: "the receiver of a passed lock has the waiters behind it wait for the end of a window after their reminder",
-			Edits:  []Edit{{"internal/waitqueue/take.go", "(!e.taken || ours.until > 0)", "true"}},
-			Tests:  in("internal/waitqueue", "TestNoWaiterIsForgotten"),
+			Name: "patient-once-more",
+			Breaks: "the receiver of a passed lock has the waiters behind it wait for the end of a window after " +
+				"their reminder",
+			Edits: []Edit{{"internal/waitqueue/take.go", "(!e.taken || ours.until > 0)", "true"}},
+			Tests: in("internal/waitqueue", "TestNoWaiterIsForgotten"),
 		},
 		{
 			Name:   "quiet-for-nothing",
 			Breaks: "who has a lock that can't be passed on leaves the queue as if it could be",
-			Edits:  []Edit{{"internal/waitqueue/take.go", "\tcase until <= 0:\n\t\tq.remindLocked(key)\n", "\tcase until <= 0:\n"}},
-			Tests:  in("internal/waitqueue", "TestNoWaiterIsForgotten"),
+			Edits: []Edit{
+				{"internal/waitqueue/take.go", "\tcase until <= 0:\n\t\tq.remindLocked(key)\n", "\tcase until <= 0:\n"},
+			},
+			Tests: in("internal/waitqueue", "TestNoWaiterIsForgotten"),
 		},
 		{
 			Name:   "favour-passed-over",
@@ -30,8 +38,10 @@ func waiting() []Mutant {
 		{
 			Name:   "cancelled-waiter-asks",
 			Breaks: "a waiter asks the masters after its context has ended, when it becomes the first of its process",
-			Edits:  []Edit{{"wait.go", "\t\tcase ctx.Err() == nil:\n\t\tcase w.last", "\t\tcase true:\n\t\tcase w.last"}},
-			Tests:  in(".", "TestHazard101AWaiterWhoseContextHasEndedAsksNothing"),
+			Edits: []Edit{
+				{"wait.go", "\t\tcase ctx.Err() == nil:\n\t\tcase w.last", "\t\tcase true:\n\t\tcase w.last"},
+			},
+			Tests: in(".", "TestHazard101AWaiterWhoseContextHasEndedAsksNothing"),
 		},
 		{
 			Name:   "heirs-ask-at-once",
@@ -40,28 +50,35 @@ func waiting() []Mutant {
 			Tests:  in(".", "TestHazard101HoweverManyGiveUpTheMastersAreAskedAsByOne"),
 		},
 		{
-			Name:   "departure-takes-the-next",
-			Breaks: "a waiter that begins while its process leaves the masters' queues does not look whether it was removed, too",
-			Edits:  []Edit{{"depart.go", "l.queue.Dequeued(d.request.Keys)", "_ = d"}},
-			Tests:  in(".", "TestWhoGivesUpTakesNoPositionFromTheNextOfItsProcess"),
+			Name: "departure-takes-the-next",
+			Breaks: "a waiter that begins while its process leaves the masters' queues does not look whether it was " +
+				"removed, too",
+			Edits: []Edit{{"depart.go", "l.queue.Dequeued(d.request.Keys)", "_ = d"}},
+			Tests: in(".", "TestWhoGivesUpTakesNoPositionFromTheNextOfItsProcess"),
 		},
 		{
-			Name:   "departure-late-takes-the-next",
-			Breaks: "who begins to wait while its process leaves the masters' queues does not look again when the last master has been left",
-			Edits:  []Edit{{"depart.go", "last || left(before|1<<c.Index) && !left(before)", "left(before|1<<c.Index) && !left(before)"}},
-			Tests:  in(".", "TestADepartureThatIsLateOnOneMasterTakesNoPositionFromTheNext"),
+			Name: "departure-late-takes-the-next",
+			Breaks: "who begins to wait while its process leaves the masters' queues does not look again when the " +
+				"last master has been left",
+			Edits: []Edit{
+				{"depart.go", "last || left(before|1<<c.Index) && !left(before)", "left(before|1<<c.Index) && " +
+					"!left(before)"},
+			},
+			Tests: in(".", "TestADepartureThatIsLateOnOneMasterTakesNoPositionFromTheNext"),
 		},
 		{
-			Name:   "release-takes-the-next",
-			Breaks: "who begins to wait while its process releases the key does not look whether it was taken out of the masters' queues",
-			Edits:  []Edit{{"wait.go", "l.dequeued(r.request.Keys, true)", "l.outrun(r.request.Keys)"}},
-			Tests:  in(".", "TestAReleaseTakesNoPositionFromTheNextOfItsProcess"),
+			Name: "release-takes-the-next",
+			Breaks: "who begins to wait while its process releases the key does not look whether it was taken out of " +
+				"the masters' queues",
+			Edits: []Edit{{"wait.go", "l.dequeued(r.request.Keys, true)", "l.outrun(r.request.Keys)"}},
+			Tests: in(".", "TestAReleaseTakesNoPositionFromTheNextOfItsProcess"),
 		},
 		{
-			Name:   "repeated-release-takes-the-next",
-			Breaks: "who waits when its process releases the key again on masters that have not confirmed does not look whether it is free, or was left",
-			Edits:  []Edit{{"release.go", "{ l.dequeued(c.Request.Keys, c.Reply.Called) }", "{}"}},
-			Tests:  in(".", "TestARepeatedReleaseTakesNoPositionFromTheNextOfItsProcess"),
+			Name: "repeated-release-takes-the-next",
+			Breaks: "who waits when its process releases the key again on masters that have not confirmed does not " +
+				"look whether it is free, or was left",
+			Edits: []Edit{{"release.go", "{ l.dequeued(c.Request.Keys, c.Reply.Called) }", "{}"}},
+			Tests: in(".", "TestARepeatedReleaseTakesNoPositionFromTheNextOfItsProcess"),
 		},
 		{
 			Name:   "repeated-release-races",
@@ -70,10 +87,11 @@ func waiting() []Mutant {
 			Tests:  in(".", "TestARepeatedReleaseTakesNoPositionFromTheNextOfItsProcess"),
 		},
 		{
-			Name:   "handed-over-in-the-queues",
-			Breaks: "a process that hands a lock over stays in the masters' queues, and is notified in the place of another one",
-			Edits:  []Edit{{"handover.go", "len(unclaimed) > 0 && queued {", "len(unclaimed) < 0 && queued {"}},
-			Tests:  in(".", "TestALockThatWasPassedOnAndHandedOverLeavesNobodyInTheQueues"),
+			Name: "handed-over-in-the-queues",
+			Breaks: "a process that hands a lock over stays in the masters' queues, and is notified in the place of " +
+				"another one",
+			Edits: []Edit{{"handover.go", "len(unclaimed) > 0 && queued {", "len(unclaimed) < 0 && queued {"}},
+			Tests: in(".", "TestALockThatWasPassedOnAndHandedOverLeavesNobodyInTheQueues"),
 		},
 		{
 			Name:   "plain-claims-nothing",
@@ -82,22 +100,28 @@ func waiting() []Mutant {
 			Tests:  in("single", "TestAWaiterForAPlainLockKeepsNewReadersOut"),
 		},
 		{
-			Name:   "claims-beside-another-holder",
-			Breaks: "a waiter for several keys keeps readers out of one while another owner has another one, without a limit",
-			Edits:  []Edit{{"single/lua/acquire.lua", "\t\t\treturn false\n\t\telseif hold and i", "\t\telseif hold and i"}},
-			Tests:  in("single", "TestAWaiterForSeveralKeysClaimsWhereOnlyReadersAreInItsWay"),
+			Name: "claims-beside-another-holder",
+			Breaks: "a waiter for several keys keeps readers out of one while another owner has another one, without " +
+				"a limit",
+			Edits: []Edit{
+				{"single/lua/acquire.lua", "\t\t\treturn false\n\t\telseif hold and i", "\t\telseif hold and i"},
+			},
+			Tests: in("single", "TestAWaiterForSeveralKeysClaimsWhereOnlyReadersAreInItsWay"),
 		},
 		{
-			Name:   "claims-behind-readers",
-			Breaks: "a waiter for several keys keeps readers out of one while others read the key before it, without a limit",
-			Edits:  []Edit{{"single/lua/acquire.lua", "elseif hold and i <= first then", "elseif hold then"}},
-			Tests:  in("single", "TestAWaiterForSeveralKeysClaimsWhereOnlyReadersAreInItsWay"),
+			Name: "claims-behind-readers",
+			Breaks: "a waiter for several keys keeps readers out of one while others read the key before it, without " +
+				"a limit",
+			Edits: []Edit{{"single/lua/acquire.lua", "elseif hold and i <= first then", "elseif hold then"}},
+			Tests: in("single", "TestAWaiterForSeveralKeysClaimsWhereOnlyReadersAreInItsWay"),
 		},
 		{
 			Name:   "moves-without-claims",
 			Breaks: "a waiter for several keys loses its claims when it moves from one queue to another",
-			Edits:  []Edit{{"depart.go", "newDeparture(l, s, stays, true, after)", "newDeparture(l, s, stays, false, after)"}},
-			Tests:  in(".", "TestHazard97TheFirstOfAQueueStarvesNobodyBehindReadersWhoKeepComing"),
+			Edits: []Edit{
+				{"depart.go", "newDeparture(l, s, stays, true, after)", "newDeparture(l, s, stays, false, after)"},
+			},
+			Tests: in(".", "TestHazard97TheFirstOfAQueueStarvesNobodyBehindReadersWhoKeepComing"),
 		},
 		{
 			Name:   "leaves-once",
@@ -144,8 +168,10 @@ func waiting() []Mutant {
 		{
 			Name:   "claim-outlives-its-writer",
 			Breaks: "the claim of a cancelled writer keeps readers of its process out",
-			Edits:  []Edit{{"internal/waitqueue/waitqueue.go", "&& l.writers == 0 && q.roaming", "&& l.writers < 0 && q.roaming"}},
-			Tests:  in(".", "TestHazard49AWriterThatGivesUpLeavesNoClaimToItsOwnReaders"),
+			Edits: []Edit{
+				{"internal/waitqueue/waitqueue.go", "&& l.writers == 0 && q.roaming", "&& l.writers < 0 && q.roaming"},
+			},
+			Tests: in(".", "TestHazard49AWriterThatGivesUpLeavesNoClaimToItsOwnReaders"),
 		},
 		{
 			Name:   "owners-are-not-let-in",
@@ -156,20 +182,31 @@ func waiting() []Mutant {
 		{
 			Name:   "owners-all-ask",
 			Breaks: "each of those who might enter a lock again asks the masters",
-			Edits:  []Edit{{"wait.go", "if turn || final || step.Enters {", "if turn || final || step.Enters || w.spec.owner != \"\" {"}},
-			Tests:  in(".", "TestHazard99And101ManyWaitersCostAsMuchAsOne"),
+			Edits: []Edit{
+				{"wait.go", "if turn || final || step.Enters {", "if turn || final || step.Enters || w.spec.owner != " +
+					"\"\" {"},
+			},
+			Tests: in(".", "TestHazard99And101ManyWaitersCostAsMuchAsOne"),
 		},
 		{
 			Name:   "each-goes-over-alone",
 			Breaks: "each of those who wait for the same keys asks the masters which one is in its way",
-			Edits:  []Edit{{"internal/waitqueue/waitqueue.go", "if len(other.want.Keys) > 1 && slices.", "if false && slices."}},
-			Tests:  in(".", "TestHazard99And101ManyWaitersCostAsMuchAsOne"),
+			Edits: []Edit{
+				{"internal/waitqueue/waitqueue.go", "if len(other.want.Keys) > 1 && slices.", "if false && slices."},
+			},
+			Tests: in(".", "TestHazard99And101ManyWaitersCostAsMuchAsOne"),
 		},
 		{
 			Name:   "each-leaves",
 			Breaks: "each of many cancelled waiters sends a message to the masters",
-			Edits:  []Edit{{"internal/waitqueue/waitqueue.go", "e.attempts > 0 || e.inherited && (own == nil || own.key == key)", "e.mayBeQueued()"}},
-			Tests:  in(".", "TestHazard99And101ManyWaitersCostAsMuchAsOne"),
+			Edits: []Edit{
+				{
+					"internal/waitqueue/waitqueue.go", "e.attempts > 0 || e.inherited && (own == nil || own.key " +
+						"== key)",
+					"e.mayBeQueued()",
+				},
+			},
+			Tests: in(".", "TestHazard99And101ManyWaitersCostAsMuchAsOne"),
 		},
 		{
 			Name:   "surplus-is-kept",

@@ -8,13 +8,20 @@ func connections() []Mutant {
 		{
 			Name:   "wire-any-status",
 			Breaks: "any simple string is taken for OK, so that +QUEUED grants",
-			Edits:  []Edit{{"internal/wire/read.go", "(got.kind != Status || e.Status == \"\" || got.text == e.Status)", "(got.kind != Status || got.text != \"\")"}},
-			Tests:  in("internal/wire", "TestOnlyTheExpectedStatusIsAReply"),
+			Edits: []Edit{
+				{
+					"internal/wire/read.go", "(got.kind != Status || e.Status == \"\" || got.text == e.Status)",
+					"(got.kind != Status || got.text != \"\")",
+				},
+			},
+			Tests: in("internal/wire", "TestOnlyTheExpectedStatusIsAReply"),
 		},
 		{
 			Name:   "wire-any-kind",
 			Breaks: "a reply of any kind is one to the command",
-			Edits:  []Edit{{"internal/wire/read.go", "e.Kinds.Has(got.kind) && (", "(e.Kinds.Has(got.kind) || true) && ("}},
+			Edits: []Edit{
+				{"internal/wire/read.go", "e.Kinds.Has(got.kind) && (", "(e.Kinds.Has(got.kind) || true) && ("},
+			},
 			Tests:  in("internal/wire", "TestAReplyBeyondItsBoundIsAnError"),
 			Sample: true,
 		},
@@ -27,14 +34,22 @@ func connections() []Mutant {
 		{
 			Name:   "wire-leftovers",
 			Breaks: "a connection is used again after surplus bytes",
-			Edits:  []Edit{{"internal/wire/conn.go", "return !c.broken && c.reader.in.Buffered() == 0 && (", "return !c.broken && ("}},
-			Tests:  in("internal/wire", "TestAConnectionIsNotUsedAfterUnaskedBytes"),
+			Edits: []Edit{
+				{
+					"internal/wire/conn.go", "return !c.broken && c.reader.in.Buffered() == 0 && (",
+					"return !c.broken && (",
+				},
+			},
+			Tests: in("internal/wire", "TestAConnectionIsNotUsedAfterUnaskedBytes"),
 		},
 		{
 			Name:   "wire-no-look",
 			Breaks: "a connection is used again without a look at its socket",
-			Edits:  []Edit{{"internal/wire/conn.go", "func (c *Conn) silent() bool { return c.raw.Control(c.peek) == nil && c.quiet }", "func (c *Conn) silent() bool { return c.raw.Control(c.peek) == nil }"}},
-			Tests:  in("internal/wire", "TestAConnectionWithUnreadBytesIsNotClean"),
+			Edits: []Edit{
+				{"internal/wire/conn.go", "func (c *Conn) silent() bool { return c.raw.Control(c.peek) == nil && " +
+					"c.quiet }", "func (c *Conn) silent() bool { return c.raw.Control(c.peek) == nil }"},
+			},
+			Tests: in("internal/wire", "TestAConnectionWithUnreadBytesIsNotClean"),
 		},
 		{
 			Name:   "wire-no-look-wrapped",
@@ -57,8 +72,11 @@ func connections() []Mutant {
 		{
 			Name:   "wire-set-up-fails",
 			Breaks: "a set-up that is answered with an error makes a connection",
-			Edits:  []Edit{{"internal/wire/dial.go", "\t\tif err := reply.Err(); err != nil {\n\t\t\treturn nil, fmt.Errorf(\"setting up a connection: %s: %w\", s.name, err)\n\t\t}\n", "\t\t_ = reply.Err()\n"}},
-			Tests:  in("internal/wire", "TestASetUpWithWrongRepliesMakesNoConnection"),
+			Edits: []Edit{
+				{"internal/wire/dial.go", "\t\tif err := reply.Err(); err != nil {\n\t\t\treturn nil, " +
+					"fmt.Errorf(\"setting up a connection: %s: %w\", s.name, err)\n\t\t}\n", "\t\t_ = reply.Err()\n"},
+			},
+			Tests: in("internal/wire", "TestASetUpWithWrongRepliesMakesNoConnection"),
 		},
 		{
 			Name:   "wire-set-up-says-more",
@@ -75,14 +93,29 @@ func connections() []Mutant {
 		{
 			Name:   "wire-no-deadline",
 			Breaks: "the wait for a reply has no end",
-			Edits:  []Edit{{"internal/wire/conn.go", "\tif err := c.conn.SetDeadline(deadline); err != nil {\n\t\tc.broken = true", "\tif err := c.conn.SetDeadline(time.Time{}); err != nil {\n\t\tc.broken = true"}},
-			Tests:  []Tests{{Package: "internal/wire", Names: []string{"TestAWaitForAReplyEnds"}, Crash: "test timed out", Within: 20 * time.Second}},
+			Edits: []Edit{
+				{
+					"internal/wire/conn.go", "\tif err := c.conn.SetDeadline(deadline); err != nil {\n\t\tc.broken " +
+						"= true",
+					"\tif err := c.conn.SetDeadline(time.Time{}); err != nil {\n\t\tc.broken = true",
+				},
+			},
+			Tests: []Tests{
+				{
+					Package: "internal/wire", Names: []string{"TestAWaitForAReplyEnds"}, Crash: "test timed out",
+					Within: 20 * time.Second,
+				},
+			},
 		},
 		{
 			Name:   "wire-items-unbounded",
 			Breaks: "an array has as many elements as the server says",
-			Edits:  []Edit{{"internal/wire/read.go", "n < 0 || n > int64(r.left) || depth == 0", "n < 0 || depth == 0"}},
-			Tests:  []Tests{{Package: "internal/wire", Names: []string{"TestAReplyBeyondItsBoundIsAnError"}, Crash: "panic"}},
+			Edits: []Edit{
+				{"internal/wire/read.go", "n < 0 || n > int64(r.left) || depth == 0", "n < 0 || depth == 0"},
+			},
+			Tests: []Tests{
+				{Package: "internal/wire", Names: []string{"TestAReplyBeyondItsBoundIsAnError"}, Crash: "panic"},
+			},
 		},
 		{
 			Name:   "wire-depth-unbounded",

@@ -22,7 +22,8 @@ func TestEveryMutantAppliesToTheTree(t *testing.T) {
 		}
 		names[m.Name] = true
 		if (len(m.Sim)+len(m.Chaos)+len(m.Tests) == 0) == (m.Equivalent == "") || m.Breaks == "" {
-			t.Errorf("%s: it breaks %q, and nothing has to notice it, or it is equivalent and something has to", m.Name, m.Breaks)
+			t.Errorf("%s: it breaks %q, and nothing has to notice it, or it is equivalent and something has to", m.Name,
+				m.Breaks)
 		}
 		changed, err := m.Apply(root)
 		if err != nil || len(changed) == 0 {
@@ -65,7 +66,8 @@ func TestAMutantThatDoesNotApplyIsAnError(t *testing.T) {
 	}
 	for _, old := range []string{"three", "two"} {
 		m := mutant.Mutant{Name: "m", Edits: []mutant.Edit{{"a.go", old, "four"}}}
-		if _, err := m.Apply(root); err == nil || !strings.Contains(err.Error(), "a.go") || !strings.Contains(err.Error(), old) {
+		if _, err := m.Apply(root); err == nil || !strings.Contains(err.Error(), "a.go") ||
+			!strings.Contains(err.Error(), old) {
 			t.Errorf("%s: %v", old, err)
 		}
 	}

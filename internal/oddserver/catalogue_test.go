@@ -19,15 +19,22 @@ type answer struct {
 func says() []answer {
 	raw := []string{
 		"+QUEUED\r\n", "+\r\n", "+ok\r\n", "+OKAY\r\n", "+OK\n", "+OK",
-		"$2\r\nOK\r\n", "$0\r\n\r\n", "$-1\r\n", "$-2\r\n", "$abc\r\n", "$\r\n", "$5\r\nabcXYZZ", "$2\r\n", "$9223372036854775807\r\n", "$999999999999\r\n",
-		":0\r\n", ":1\r\n", ":-1\r\n", ":77\r\n", ":9223372036854775807\r\n", ":99999999999999999999\r\n", ":\r\n", ":1.5\r\n",
-		"*0\r\n", "*-1\r\n", "*-5\r\n", "*1\r\n:5\r\n", "*1\r\n*1\r\n:1\r\n", "*5\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n", "*2\r\n-ERR a\r\n-ERR b\r\n",
+		"$2\r\nOK\r\n", "$0\r\n\r\n", "$-1\r\n", "$-2\r\n", "$abc\r\n", "$\r\n", "$5\r\nabcXYZZ", "$2\r\n",
+		"$9223372036854775807\r\n", "$999999999999\r\n",
+		":0\r\n", ":1\r\n", ":-1\r\n", ":77\r\n", ":9223372036854775807\r\n", ":99999999999999999999\r\n", ":\r\n",
+		":1.5\r\n",
+		"*0\r\n", "*-1\r\n", "*-5\r\n", "*1\r\n:5\r\n", "*1\r\n*1\r\n:1\r\n", "*5\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n",
+		"*2\r\n-ERR a\r\n-ERR b\r\n",
 		"*3\r\n$9\r\nsubscribe\r\n:1\r\n$1\r\nx\r\n", "*999999999\r\n", "*9223372036854775807\r\n",
-		"_\r\n", "#t\r\n", "#f\r\n", "#x\r\n", ",1.5\r\n", ",inf\r\n", "(12345678901234567890123\r\n", "!3\r\nERR\r\n", "!999999999999\r\n", "=6\r\ntxt:OK\r\n", "=999999999999\r\n",
-		"%1\r\n+a\r\n:1\r\n", "%-1\r\n", "%999999999\r\n", "~1\r\n+OK\r\n", "~999999999\r\n", ">0\r\n", ">2\r\n+x\r\n:1\r\n", ">-1\r\n", ">999999999\r\n", "|1\r\n+a\r\n+b\r\n:5\r\n", "|999999999\r\n",
-		"$?\r\n;2\r\nOK\r\n;0\r\n", "*?\r\n:1\r\n.\r\n", "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", "\x15\x03\x01\x00\x02\x02\x46", "\r\n", "\n", "\x00\x00\x00\x00\r\n",
+		"_\r\n", "#t\r\n", "#f\r\n", "#x\r\n", ",1.5\r\n", ",inf\r\n", "(12345678901234567890123\r\n", "!3\r\nERR\r\n",
+		"!999999999999\r\n", "=6\r\ntxt:OK\r\n", "=999999999999\r\n",
+		"%1\r\n+a\r\n:1\r\n", "%-1\r\n", "%999999999\r\n", "~1\r\n+OK\r\n", "~999999999\r\n", ">0\r\n",
+		">2\r\n+x\r\n:1\r\n", ">-1\r\n", ">999999999\r\n", "|1\r\n+a\r\n+b\r\n:5\r\n", "|999999999\r\n",
+		"$?\r\n;2\r\nOK\r\n;0\r\n", "*?\r\n:1\r\n.\r\n", "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n",
+		"\x15\x03\x01\x00\x02\x02\x46", "\r\n", "\n", "\x00\x00\x00\x00\r\n",
 	}
-	for _, text := range append(redisErrors(), "", "ERR", "NOSCRIPT No matching script.", "MOVED 1 127.0.0.1:1", "ASK 1 127.0.0.1:1", "MOVED", "MOVED 1 :0",
+	for _, text := range append(redisErrors(), "", "ERR", "NOSCRIPT No matching script.", "MOVED 1 127.0.0.1:1",
+		"ASK 1 127.0.0.1:1", "MOVED", "MOVED 1 :0",
 		"EXECABORT Transaction discarded", strings.Repeat("ERR long ", 12<<10)) {
 		raw = append(raw, "-"+text+"\r\n")
 	}
@@ -41,11 +48,16 @@ func says() []answer {
 // redisErrors are the replies of a server that cannot or will not perform a command.
 func redisErrors() []string {
 	return []string{
-		"WRONGPASS invalid username-password pair or user is disabled.", "NOAUTH Authentication required.", "NOPERM this user has no permissions",
-		"ERR DB index is out of range", "BUSY Redis is busy running a script.", "LOADING Redis is loading the dataset in memory",
-		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", "READONLY You can't write against a read only replica.",
-		"ERR max number of clients reached", "CLUSTERDOWN The cluster is down", "TRYAGAIN Multiple keys request during rehashing", "OOM command not allowed when used memory > 'maxmemory'.",
-		"ERR unknown command", "ERR syntax error", "MISCONF Redis is configured to save RDB snapshots", "NOREPLICAS Not enough good replicas to write.",
+		"WRONGPASS invalid username-password pair or user is disabled.", "NOAUTH Authentication required.",
+		"NOPERM this user has no permissions",
+		"ERR DB index is out of range", "BUSY Redis is busy running a script.", "LOADING Redis is loading the " +
+			"dataset in memory",
+		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", "READONLY You can't " +
+			"write against a read only replica.",
+		"ERR max number of clients reached", "CLUSTERDOWN The cluster is down", "TRYAGAIN Multiple keys request " +
+			"during rehashing", "OOM command not allowed when used memory > 'maxmemory'.",
+		"ERR unknown command", "ERR syntax error", "MISCONF Redis is configured to save RDB snapshots",
+		"NOREPLICAS Not enough good replicas to write.",
 	}
 }
 
@@ -60,7 +72,8 @@ func vast() []answer {
 		{"endless number", oddserver.Say(":").ThenStream("1", 2*gib).ThenHang()},
 		{"endless length", oddserver.Say("$").ThenStream("0", 2*gib).ThenHang()},
 		{"endless array", oddserver.Say("*99999999\r\n").ThenStream(":1\r\n", 2*gib).ThenHang()},
-		{"endless array of strings", oddserver.Say("*1000\r\n").ThenStream("$1048576\r\n"+strings.Repeat("x", 1<<20)+"\r\n", 2*gib).ThenHang()},
+		{"endless array of strings", oddserver.Say("*1000\r\n").ThenStream("$1048576\r\n"+strings.Repeat("x", 1<<20)+
+			"\r\n", 2*gib).ThenHang()},
 		{"endless nesting", oddserver.Say("*1\r\n").ThenStream("*1\r\n", gib/4).ThenHang()},
 		{"endless attributes", oddserver.Say("").ThenStream("|1\r\n+a\r\n+b\r\n", gib/4).ThenHang()},
 		{"endless attributes within attributes", oddserver.Say("").ThenStream("|1\r\n", gib/4).ThenHang()},
@@ -122,7 +135,8 @@ func script(step string, act oddserver.Act) oddserver.Script {
 	case "AUTH": // is used where HELLO is not
 		return oddserver.FirstOf(oddserver.At("HELLO", oddserver.Say("-ERR unknown command 'HELLO'\r\n")), at)
 	case "EVAL": // follows an EVALSHA that is not known
-		return oddserver.FirstOf(oddserver.At("EVALSHA", oddserver.Say("-NOSCRIPT No matching script. Please use EVAL.\r\n")), at)
+		return oddserver.FirstOf(oddserver.At("EVALSHA",
+			oddserver.Say("-NOSCRIPT No matching script. Please use EVAL.\r\n")), at)
 	}
 	return at
 }

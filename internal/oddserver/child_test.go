@@ -209,7 +209,9 @@ func inChildren(t *testing.T, addrs []string, numbers []int, allowed int64) (fou
 }
 
 // oneChild plays cases in one process.
-func oneChild(t *testing.T, addrs []string, numbers []int, allowed int64, found verdicts) (underWay, left []int, peak int64, died string) {
+func oneChild(t *testing.T, addrs []string, numbers []int, allowed int64, found verdicts) (underWay, left []int,
+	peak int64, died string,
+) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
@@ -218,7 +220,8 @@ func oneChild(t *testing.T, addrs []string, numbers []int, allowed int64, found 
 	for _, n := range numbers {
 		words = append(words, strconv.Itoa(n))
 	}
-	cmd.Env = append(os.Environ(), childVariable+"="+strings.Join(addrs, " "), casesVariable+"="+strings.Join(words, " "),
+	cmd.Env = append(os.Environ(), childVariable+"="+strings.Join(addrs, " "),
+		casesVariable+"="+strings.Join(words, " "),
 		memoryVariable+"="+strconv.FormatInt(allowed, 10))
 	var out, problem bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problem
@@ -264,8 +267,10 @@ func cause(err error, output string) string {
 	var telling []string
 	for line := range strings.Lines(output) {
 		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") || strings.Contains(line, "resident, and") || strings.Contains(line, "DATA RACE") ||
-			strings.HasPrefix(line, "found unexpected goroutines") || strings.Contains(line, "go-redis/v9") && len(telling) > 0 && len(telling) < 3 {
+		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") ||
+			strings.Contains(line, "resident, and") || strings.Contains(line, "DATA RACE") ||
+			strings.HasPrefix(line, "found unexpected goroutines") || strings.Contains(line, "go-redis/v9") &&
+			len(telling) > 0 && len(telling) < 3 {
 			telling = append(telling, line)
 		}
 	}

@@ -21,7 +21,9 @@ import (
 func TestControlEveryFaultOfAChildIsFound(t *testing.T) {
 	addrs := servers(t)
 	found, _ := inChildren(t, addrs, []int{panics, 0, bloats, fails}, allowedResident/4)
-	for n, want := range map[int]string{panics: "panic: runtime error", bloats: "MiB resident", fails: "control", 0: ""} {
+	for n, want := range map[int]string{
+		panics: "panic: runtime error", bloats: "MiB resident", fails: "control", 0: "",
+	} {
 		if got := found[n]; !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("case %d: %q, want %q", n, got, want)
 		}
@@ -37,7 +39,8 @@ func TestControlEveryFaultOfAChildIsFound(t *testing.T) {
 }
 
 // liars claim that they have done commands that they have not done, which no client can know.
-var liars = oddserver.FirstOf(oddserver.At("SET", oddserver.Say("+OK\r\n")), oddserver.At("EVALSHA", oddserver.Say(":1\r\n")))
+var liars = oddserver.FirstOf(oddserver.At("SET", oddserver.Say("+OK\r\n")),
+	oddserver.At("EVALSHA", oddserver.Say(":1\r\n")))
 
 // A majority claims to have granted a lock and has not. Looking at the servers shows it.
 func TestControlALockThatTheServersDidNotGrantIsFound(t *testing.T) {
@@ -82,13 +85,21 @@ func TestControlAFalseAnswerIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]*single.Call{
-		"a grant of what was not sent":        {Request: ask(single.Acquire, "other"), Reply: single.Reply{Outcome: single.Granted}, Sent: true},
-		"a refusal of what was not sent":      {Request: ask(single.Release, "other"), Sent: true},
-		"a refusal of what is free":           {Request: ask(single.Acquire, "got"), Sent: true},
-		"a grant of what was not done":        {Request: ask(single.Acquire, "got"), Reply: single.Reply{Outcome: single.Granted}, Sent: true},
-		"not sent, though the server got it":  {Request: ask(single.Acquire, "got"), Err: errors.New("no")},
-		"an inspection that names another":    {Request: ask(single.Inspect, "got"), Reply: single.Reply{Outcome: single.Granted, Holder: "x", Key: "got"}},
-		"an inspection that tells of another": {Request: ask(single.Inspect, "got"), Reply: single.Reply{Outcome: single.Granted, Holder: "me", Key: "x"}},
+		"a grant of what was not sent": {
+			Request: ask(single.Acquire, "other"), Reply: single.Reply{Outcome: single.Granted}, Sent: true,
+		},
+		"a refusal of what was not sent": {Request: ask(single.Release, "other"), Sent: true},
+		"a refusal of what is free":      {Request: ask(single.Acquire, "got"), Sent: true},
+		"a grant of what was not done": {
+			Request: ask(single.Acquire, "got"), Reply: single.Reply{Outcome: single.Granted}, Sent: true,
+		},
+		"not sent, though the server got it": {Request: ask(single.Acquire, "got"), Err: errors.New("no")},
+		"an inspection that names another": {
+			Request: ask(single.Inspect, "got"), Reply: single.Reply{Outcome: single.Granted, Holder: "x", Key: "got"},
+		},
+		"an inspection that tells of another": {
+			Request: ask(single.Inspect, "got"), Reply: single.Reply{Outcome: single.Granted, Holder: "me", Key: "x"},
+		},
 	} {
 		op := operations[0]
 		if c.Request.Op == single.Inspect {
@@ -98,7 +109,8 @@ func TestControlAFalseAnswerIsFound(t *testing.T) {
 			t.Errorf("%s passes", name)
 		}
 	}
-	if err := judge(odd, look, operations[0], &single.Call{Request: ask(single.Acquire, "other"), Err: errors.New("no")}, "me"); err != nil {
+	if err := judge(odd, look, operations[0],
+		&single.Call{Request: ask(single.Acquire, "other"), Err: errors.New("no")}, "me"); err != nil {
 		t.Errorf("an error of an unsent request: %v", err)
 	}
 }
@@ -138,7 +150,9 @@ func TestControlOverlapsAreCounted(t *testing.T) {
 
 // An error must name its reason, and must not be too long.
 func TestControlUnclearErrorsAreFound(t *testing.T) {
-	for _, err := range []error{errors.New("no"), errors.Join(redlock.ErrNoQuorum, errors.New(strings.Repeat("x", longestError)))} {
+	for _, err := range []error{
+		errors.New("no"), errors.Join(redlock.ErrNoQuorum, errors.New(strings.Repeat("x", longestError))),
+	} {
 		if unclear(err) == nil {
 			t.Errorf("%.80v passes", err)
 		}

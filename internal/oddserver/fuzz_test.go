@@ -13,8 +13,10 @@ import (
 
 // fragments are the parts of odd replies, besides random bytes.
 var fragments = []string{
-	"+OK\r\n", "+", "-ERR x\r\n", "-NOSCRIPT x\r\n", ":1\r\n", ":", "$2\r\nOK\r\n", "$-1\r\n", "$", "*1\r\n", "*3\r\n", "*", "%1\r\n", "%", "~2\r\n", ">2\r\n", ">",
-	"|1\r\n+a\r\n:1\r\n", "|", "_\r\n", "#t\r\n", ",1\r\n", "(1\r\n", "!3\r\nERR\r\n", "=6\r\ntxt:OK\r\n", "999999999", "2147483648\r\n", "-5\r\n", "0\r\n", "\r\n",
+	"+OK\r\n", "+", "-ERR x\r\n", "-NOSCRIPT x\r\n", ":1\r\n", ":", "$2\r\nOK\r\n", "$-1\r\n", "$", "*1\r\n", "*3\r\n",
+	"*", "%1\r\n", "%", "~2\r\n", ">2\r\n", ">",
+	"|1\r\n+a\r\n:1\r\n", "|", "_\r\n", "#t\r\n", ",1\r\n", "(1\r\n", "!3\r\nERR\r\n", "=6\r\ntxt:OK\r\n", "999999999",
+	"2147483648\r\n", "-5\r\n", "0\r\n", "\r\n",
 	"$9\r\nsubscribe\r\n", "$7\r\nmessage\r\n",
 }
 
@@ -42,9 +44,12 @@ func odd(data []byte) (s oddserver.Script, claims bool) {
 
 func acts(raw string) []oddserver.Act {
 	return []oddserver.Act{
-		oddserver.Say(raw), oddserver.Say(raw).ThenHang(), oddserver.Say(raw).ThenClose(), oddserver.Say(raw).ThenReset(), oddserver.Lie(raw),
-		oddserver.Before(raw), oddserver.After(raw), oddserver.Again(1), oddserver.Late(), oddserver.Pieces(1), oddserver.Unanswered(), oddserver.Cut(2).ThenClose(),
-		oddserver.Say(raw).ThenStream("x", 64<<20).ThenHang(), oddserver.Say("").ThenStream(raw+"\r\n", 16<<20).ThenHang(),
+		oddserver.Say(raw), oddserver.Say(raw).ThenHang(), oddserver.Say(raw).ThenClose(),
+		oddserver.Say(raw).ThenReset(), oddserver.Lie(raw),
+		oddserver.Before(raw), oddserver.After(raw), oddserver.Again(1), oddserver.Late(), oddserver.Pieces(1),
+		oddserver.Unanswered(), oddserver.Cut(2).ThenClose(),
+		oddserver.Say(raw).ThenStream("x", 64<<20).ThenHang(), oddserver.Say("").ThenStream(raw+"\r\n", 16<<20).
+			ThenHang(),
 	}
 }
 

@@ -228,7 +228,8 @@ func (s *stand) once(key string, ttl time.Duration, opts []redlock.Option) error
 	if err != nil {
 		return err
 	}
-	within(time.Second, func() bool { return s.holders(ctx, key, lock.Owner()) == len(s.addrs) }) // all, or it does not count
+	// all, or it does not count
+	within(time.Second, func() bool { return s.holders(ctx, key, lock.Owner()) == len(s.addrs) })
 	return lock.Release(ctx)
 }
 
@@ -251,8 +252,9 @@ func (s *stand) quorum(key string, ttl time.Duration, opts []redlock.Option, ste
 			return fmt.Errorf("a second lock, %s beside %s", other.Owner(), lock.Owner())
 		}
 		holder, err := s.second.Holder(ctx, key)
-		known := func() bool { return given == nil && s.honestly(ctx, lock) } // else masters that may not say so were of its quorum
-		for (err != nil || !holder.Held) && known() && ctx.Err() == nil {     // a slow machine
+		// else masters that may not say so were of its quorum
+		known := func() bool { return given == nil && s.honestly(ctx, lock) }
+		for (err != nil || !holder.Held) && known() && ctx.Err() == nil { // a slow machine
 			holder, err = s.second.Holder(ctx, key)
 		}
 		if (err != nil || holder.ID != lock.ID()) && known() {
@@ -293,7 +295,8 @@ func (s *stand) waits(ctx context.Context, key, step string) {
 	}
 	for i, o := range s.odd {
 		if within(time.Second, func() bool {
-			return o.Seen("SUBSCRIBE") > 0 && (step == "SUBSCRIBE" || s.clients[s.behind[i]].Exists(ctx, queue(key)).Val() > 0)
+			return o.Seen("SUBSCRIBE") > 0 &&
+				(step == "SUBSCRIBE" || s.clients[s.behind[i]].Exists(ctx, queue(key)).Val() > 0)
 		}) {
 			return
 		}
@@ -303,7 +306,8 @@ func (s *stand) waits(ctx context.Context, key, step string) {
 // given reports whether a majority of the servers has really granted key to owner. The last one may do so after the
 // round was decided.
 func (s *stand) given(ctx context.Context, key, owner string) error {
-	return eventually(func() bool { return s.holders(ctx, key, owner) > len(s.addrs)/2 }, "%s given to %s by a majority", key, owner)
+	return eventually(func() bool { return s.holders(ctx, key, owner) > len(s.addrs)/2 },
+		"%s given to %s by a majority", key, owner)
 }
 
 // done extends a lock and releases it. If the lock is over by then, its ttl was only too short.
@@ -325,7 +329,8 @@ func (s *stand) done(lock *redlock.Lock, ttl time.Duration, claims bool) error {
 			return short(lock, ttl, fmt.Errorf("extend: %w", last))
 		}
 	}
-	if err := lock.Release(ctx); err != nil && !claims && !errors.Is(err, redlock.ErrNoQuorum) { // ErrNoQuorum comes from a slow machine
+	// ErrNoQuorum comes from a slow machine
+	if err := lock.Release(ctx); err != nil && !claims && !errors.Is(err, redlock.ErrNoQuorum) {
 		return short(lock, ttl, fmt.Errorf("release: %w", err))
 	}
 	return nil

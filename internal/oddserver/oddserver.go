@@ -82,7 +82,10 @@ func Run(behind string, script Script) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{listener: listener, behind: behind, script: script, seen: make(map[string]int), executed: make(map[*[]string]bool)}
+	s := &Server{
+		listener: listener, behind: behind, script: script, seen: make(map[string]int),
+		executed: make(map[*[]string]bool),
+	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.running.Go(s.accept)
 	return s, nil
@@ -201,7 +204,10 @@ func (s *Server) serve(client net.Conn, number int) {
 		_ = behind.Close()
 	})
 	defer stop()
-	t := &talk{server: s, number: number, client: client, in: bufio.NewReader(client), behind: behind, back: bufio.NewReader(behind)}
+	t := &talk{
+		server: s, number: number, client: client, in: bufio.NewReader(client), behind: behind,
+		back: bufio.NewReader(behind),
+	}
 	if act := t.step(Connect, nil); !act.passes() && t.answer(act, nil) != nil {
 		return
 	}

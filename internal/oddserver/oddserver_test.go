@@ -117,7 +117,8 @@ func TestASubscriptionIsPassedOn(t *testing.T) {
 		got, _ := converse(t, s, len(confirmation)+3, "SUBSCRIBE c")
 		done <- got
 	}()
-	redistest.Eventually(t, patience, func() bool { return server.Client().Publish(bg, "c", "m").Val() > 0 }, "a subscriber")
+	redistest.Eventually(t, patience, func() bool { return server.Client().Publish(bg, "c", "m").Val() > 0 },
+		"a subscriber")
 	if got := <-done; got != confirmation+"!\r\n" {
 		t.Errorf("%q", got)
 	}

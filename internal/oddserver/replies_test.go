@@ -19,7 +19,8 @@ import (
 func disorder(plan []byte) oddserver.Script {
 	next := 0
 	return func(step oddserver.Step) oddserver.Act {
-		if step.Name == oddserver.Connect || step.Name == "HELLO" || step.Name == "AUTH" || step.Name == "SELECT" || step.Name == "CLIENT" || next >= len(plan) {
+		if step.Name == oddserver.Connect || step.Name == "HELLO" || step.Name == "AUTH" || step.Name == "SELECT" ||
+			step.Name == "CLIENT" || next >= len(plan) {
 			return oddserver.Pass()
 		}
 		what := plan[next]
@@ -118,7 +119,8 @@ func askOne(ctx context.Context, m *single.Master, look *redis.Client, what int,
 	case 2:
 		reply, err := m.Ask(ctx, single.Request{Op: single.Acquire, Keys: []string{free}, Owner: "me", TTL: longTTL})
 		if err == nil && (reply.Outcome != single.Granted || look.Get(bg, free).Val() != "me") {
-			return false, fmt.Errorf("acquire of the free %s: %+v, and %q has it", free, reply, look.Get(bg, free).Val())
+			return false,
+				fmt.Errorf("acquire of the free %s: %+v, and %q has it", free, reply, look.Get(bg, free).Val())
 		}
 		return err == nil, nil
 	default:
@@ -195,7 +197,8 @@ func TestHazard42APipelineWithSurplusRepliesCountsForNothing(t *testing.T) {
 				t.Errorf("in good order, request %d: %+v, %v", i, call.Reply, call.Err)
 			}
 			if confused && (call.Err == nil || !call.Sent) {
-				t.Errorf("request %d: %+v, sent %t; want an error of a request that may have taken effect", i, call.Reply, call.Sent)
+				t.Errorf("request %d: %+v, sent %t; want an error of a request that may have taken effect", i,
+					call.Reply, call.Sent)
 			}
 		}
 	}

@@ -27,7 +27,8 @@ var setupSteps = []string{oddserver.Connect, "HELLO", "AUTH", "SELECT", "CLIENT"
 // SELECT's OK. It takes a surplus reply of the set-up for the reply to the first request: it looks for unread bytes
 // only between two uses of a connection, and set-up and first use are one.
 func beyondGoRedis(step string, fault answer) bool {
-	return strings.HasSuffix(fault.name, "too many") || step == "SELECT" && slices.Contains([]string{"a number", "QUEUED"}, fault.name) ||
+	return strings.HasSuffix(fault.name, "too many") || step == "SELECT" &&
+		slices.Contains([]string{"a number", "QUEUED"}, fault.name) ||
 		step == oddserver.Connect && !slices.Contains([]string{"silence", "close", "reset"}, fault.name)
 }
 
@@ -138,7 +139,8 @@ type kindOfClient struct {
 
 var kindsOfClient = []kindOfClient{
 	{"Dial", database, func(addr string) (*single.Master, func(), error) {
-		m, err := single.Dial(fmt.Sprintf("redis://:%s@%s/%d?client_name=odd&protocol=%d", password, addr, database, 2+runs.Add(1)%2), single.Options{})
+		m, err := single.Dial(fmt.Sprintf("redis://:%s@%s/%d?client_name=odd&protocol=%d", password, addr, database,
+			2+runs.Add(1)%2), single.Options{})
 		return m, func() { _ = m.Close() }, err
 	}},
 	{"Client", database, func(addr string) (*single.Master, func(), error) {
@@ -154,7 +156,8 @@ var kindsOfClient = []kindOfClient{
 	}},
 	{"Ring", database, func(addr string) (*single.Master, func(), error) {
 		return brought(redis.NewRing(&redis.RingOptions{
-			Password: password, DB: database, ClientName: "odd", Addrs: map[string]string{"one": addr}, ContextTimeoutEnabled: true, MaxRetries: -1,
+			Password: password, DB: database, ClientName: "odd", Addrs: map[string]string{"one": addr},
+			ContextTimeoutEnabled: true, MaxRetries: -1,
 			HeartbeatFrequency: time.Hour, // it is closed late
 		}))
 	}},
@@ -261,7 +264,8 @@ func enqueue(look *redis.Client, batch []*single.Call) error {
 	}
 	for _, call := range batch {
 		if r := call.Request; r.Op == single.Leave {
-			_, err = m.Ask(bg, single.Request{Op: single.Acquire, Keys: r.Keys, Owner: "another", TTL: longTTL, Waiter: r.Waiter})
+			_, err = m.Ask(bg,
+				single.Request{Op: single.Acquire, Keys: r.Keys, Owner: "another", TTL: longTTL, Waiter: r.Waiter})
 			if err != nil || errors.Is(look.ZScore(bg, queue(r.Keys[0]), r.Waiter).Err(), redis.Nil) {
 				return fmt.Errorf("%s does not wait: %w", r.Waiter, err)
 			}
@@ -284,7 +288,8 @@ func judge(odd *oddserver.Server, look *redis.Client, op operation, call *single
 	case executed == 0:
 		return fmt.Errorf("%s: outcome %d for a command that the server never got", op.name, call.Reply.Outcome)
 	case op.refused && call.Reply.Outcome == single.Refused: // as it has to be
-	case call.Reply.Outcome == single.Refused && call.Request.Op != single.Leave: // a Leave that has notified no waiter is refused
+	case call.Reply.Outcome == single.Refused && call.Request.Op != single.Leave:
+		// a Leave that has notified no waiter is refused
 		return fmt.Errorf("%s: refused by a server where nothing is in the way", op.name)
 	case !op.done(look, key, owner):
 		return fmt.Errorf("%s: granted, and not done: %+v", op.name, call.Reply)
@@ -305,7 +310,9 @@ func TestHazard59ARequestThatWasNotSentIsNotGranted(t *testing.T) {
 	places := make(chan struct{}, workers)
 	looks := map[int]*redis.Client{}
 	for _, db := range []int{0, database} {
-		looks[db] = redis.NewClient(&redis.Options{Addr: server.Addr(), Password: password, DB: db, PoolSize: 2 * workers})
+		looks[db] = redis.NewClient(&redis.Options{
+			Addr: server.Addr(), Password: password, DB: db, PoolSize: 2 * workers,
+		})
 		t.Cleanup(func() { _ = looks[db].Close() })
 	}
 	for i, c := range all {
@@ -359,7 +366,8 @@ func (h *tally) contend(ctx context.Context, key string, lockers []*redlock.Lock
 		locker := lockers[i%len(lockers)]
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				lock, err := locker.TryAcquire(ctx, key, longTTL) // which does not wait in line: many are asked for at once
+				// which does not wait in line: many are asked for at once
+				lock, err := locker.TryAcquire(ctx, key, longTTL)
 				if err != nil {
 					continue
 				}
@@ -380,7 +388,9 @@ func TestHazard59TwoLockersDoNotOverlapBehindBrokenSetUps(t *testing.T) {
 	w := newWorld(servers(t))
 	defer w.close()
 	var locks, overlaps int64
-	all := slices.DeleteFunc(setupCases(), func(c setupCase) bool { return c.kind.name == "Cluster" || c.kind.name == "Ring" })
+	all := slices.DeleteFunc(setupCases(), func(c setupCase) bool {
+		return c.kind.name == "Cluster" || c.kind.name == "Ring"
+	})
 	for i := 0; i < len(all); i += max(1, share/2) {
 		c := all[i]
 		h := w.contended(t, c.script(), i, c.kind.name == "Client", 200*time.Millisecond)

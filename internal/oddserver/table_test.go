@@ -55,7 +55,8 @@ func TestHazard139OddAnswersToACheckCostTimeAndNothingElse(t *testing.T) {
 	var numbers []int
 	all := cases()
 	for _, c := range all {
-		if c.check && (c.vast && c.step == "INFO" && c.number%4 == 0 || deadly(c.answer) && c.step == "CONFIG" || c.number%(8*share) == 0) {
+		if c.check && (c.vast && c.step == "INFO" && c.number%4 == 0 || deadly(c.answer) && c.step == "CONFIG" ||
+			c.number%(8*share) == 0) {
 			numbers = append(numbers, c.number)
 		}
 	}
@@ -92,7 +93,8 @@ func TestAnImpossibleTokenBlocksNoOtherOwner(t *testing.T) {
 	w := newWorld(servers(t))
 	defer w.close()
 	s, err := w.stand(oddserver.FirstOf(
-		oddserver.At("SET", oddserver.Say("$-1\r\n")), oddserver.At("EVALSHA", oddserver.Say(":9223372036854775807\r\n")),
+		oddserver.At("SET", oddserver.Say("$-1\r\n")),
+		oddserver.At("EVALSHA", oddserver.Say(":9223372036854775807\r\n")),
 	), 1, 0, false, false)
 	must(t, err)
 	defer s.close()

@@ -105,7 +105,8 @@ func (p *Process) Kill() error {
 	if !p.Alive() {
 		return nil
 	}
-	if err := killGroup(p.cmd.Process); err != nil && !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, syscall.ESRCH) {
+	if err := killGroup(p.cmd.Process); err != nil && !errors.Is(err, os.ErrProcessDone) &&
+		!errors.Is(err, syscall.ESRCH) {
 		return err
 	}
 	<-p.exited

@@ -47,9 +47,10 @@ func selfSigned(dir string) (*Certificate, error) {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "redistest"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	certDER, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
@@ -62,15 +63,22 @@ func selfSigned(dir string) (*Certificate, error) {
 	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certDER})
 	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
 	c := &Certificate{Roots: x509.NewCertPool()}
-	c.Files = TLS{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem"), CAFile: filepath.Join(dir, "cert.pem")}
+	c.Files = TLS{
+		CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem"),
+		CAFile: filepath.Join(dir, "cert.pem"),
+	}
 	c.Roots.AppendCertsFromPEM(certPEM)
 	c.Pair, err = tls.X509KeyPair(certPEM, keyPEM)
-	return c, errors.Join(err, os.WriteFile(c.Files.CertFile, certPEM, 0o600), os.WriteFile(c.Files.KeyFile, keyPEM, 0o600))
+	return c,
+		errors.Join(err, os.WriteFile(c.Files.CertFile, certPEM, 0o600), os.WriteFile(c.Files.KeyFile, keyPEM, 0o600))
 }
 
 // Client returns the configuration of a client that trusts the certificate and presents it.
 func (c *Certificate) Client() *tls.Config {
-	return &tls.Config{RootCAs: c.Roots, Certificates: []tls.Certificate{c.Pair}, ServerName: "localhost", MinVersion: tls.VersionTLS12}
+	return &tls.Config{
+		RootCAs: c.Roots, Certificates: []tls.Certificate{c.Pair}, ServerName: "localhost",
+		MinVersion: tls.VersionTLS12,
+	}
 }
 
 // Server returns the configuration of a server with the certificate.

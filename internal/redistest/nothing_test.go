@@ -21,15 +21,18 @@ func TestHazard116WithoutAServerOneTestFailsAndSaysWhatToDo(t *testing.T) {
 	must(t, err)
 	must(t, redistest.WriteProgram(program, content, 0o700))
 	run := func(env ...string) (string, error) {
-		cmd := exec.CommandContext(t.Context(), program, "-test.v", "-test.run", "^TestAStartedServerAnswersByURL$|^TestArgsReachTheServer")
-		cmd.Env = append(append(os.Environ(), "PATH="+t.TempDir(), "REDLOCK_NO_SERVER=", "REDISTEST_LEFT_OUT=", "CI="), env...)
+		cmd := exec.CommandContext(t.Context(), program, "-test.v", "-test.run",
+			"^TestAStartedServerAnswersByURL$|^TestArgsReachTheServer")
+		cmd.Env = append(append(os.Environ(), "PATH="+t.TempDir(), "REDLOCK_NO_SERVER=", "REDISTEST_LEFT_OUT=", "CI="),
+			env...)
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
 	count := func(out string) [2]int { return [2]int{strings.Count(out, "--- FAIL"), strings.Count(out, "--- SKIP")} }
 
 	first, err := run()
-	if err == nil || count(first) != [2]int{1, 1} || !strings.Contains(first, "NO SERVER") || !strings.Contains(first, "./test") {
+	if err == nil || count(first) != [2]int{1, 1} || !strings.Contains(first, "NO SERVER") ||
+		!strings.Contains(first, "./test") {
 		t.Errorf("the first package: %v\n%s\nwant one failure that says what to do, and one skip", err, first)
 	}
 	if next, err := run(); err != nil || count(next) != [2]int{0, 2} {

@@ -16,7 +16,8 @@ import (
 // localport.ErrTaken. Otherwise tests would use that program's server.
 func (s *Server) isOurs(ctx context.Context) error {
 	opts := &redis.Options{
-		Addr: s.Addr(), MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, ContextTimeoutEnabled: true, PoolSize: 1,
+		Addr: s.Addr(), MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, ContextTimeoutEnabled: true,
+		PoolSize:                 1,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 	opts.Username, opts.Password = s.cfg.credentials()
@@ -26,7 +27,8 @@ func (s *Server) isOurs(ctx context.Context) error {
 			return err
 		}
 		// The process id identifies the server, so its certificate need not be verified.
-		opts.TLSConfig = &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true} //nolint:gosec // see above
+		//nolint:gosec // see above
+		opts.TLSConfig = &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true}
 	}
 	client := redis.NewClient(opts)
 	defer client.Close()
@@ -35,10 +37,12 @@ func (s *Server) isOurs(ctx context.Context) error {
 		return nil // Args may set a password, which is not known here
 	}
 	if err != nil {
-		return fmt.Errorf("%w: who listens on %s does not say which process it is: %w", localport.ErrTaken, s.Addr(), err)
+		return fmt.Errorf("%w: who listens on %s does not say which process it is: %w", localport.ErrTaken, s.Addr(),
+			err)
 	}
 	if id := info["Server"]["process_id"]; id != strconv.Itoa(s.proc.Pid()) {
-		return fmt.Errorf("%w: the server on %s is process %s, not %d, which was started here", localport.ErrTaken, s.Addr(), id, s.proc.Pid())
+		return fmt.Errorf("%w: the server on %s is process %s, not %d, which was started here", localport.ErrTaken,
+			s.Addr(), id, s.proc.Pid())
 	}
 	return nil
 }

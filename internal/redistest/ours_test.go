@@ -31,10 +31,13 @@ func TestHazard116AForeignServerIsNotTakenForOurs(t *testing.T) {
 		port, err := localport.Reserve()
 		must(t, err)
 		if tried = append(tried, port.Number()); foreign == nil {
-			foreign, err = process.Start(exec.Command(binary, "--port", strconv.Itoa(port.Number()), "--bind", "127.0.0.1", "--save", "", "--dir", dir))
+			foreign,
+				err = process.Start(exec.Command(binary, "--port", strconv.Itoa(port.Number()), "--bind", "127.0.0.1",
+				"--save", "", "--dir", dir))
 			must(t, err)
 			url := "redis://" + port.Addr()
-			redistest.Eventually(t, time.Minute, func() bool { return pingURL(t.Context(), url, noChange) == nil }, "the other server")
+			redistest.Eventually(t, time.Minute, func() bool { return pingURL(t.Context(), url, noChange) == nil },
+				"the other server")
 		}
 		return port, nil
 	})
@@ -42,6 +45,7 @@ func TestHazard116AForeignServerIsNotTakenForOurs(t *testing.T) {
 	must(t, err)
 	defer func() { must(t, server.Stop()) }()
 	if len(tried) != 2 || server.Port() != tried[1] {
-		t.Errorf("tried ports %v and runs on %d; want the second of two, because the first is foreign", tried, server.Port())
+		t.Errorf("tried ports %v and runs on %d; want the second of two, because the first is foreign", tried,
+			server.Port())
 	}
 }

@@ -109,7 +109,8 @@ func TestServersDieWithAProgramThatIsKilled(t *testing.T) {
 	}
 	must(t, program.Process.Kill())
 	_ = program.Wait() // it was killed
-	redistest.Eventually(t, 10*time.Second, func() bool { return !exists(t, pid) }, "the server to die with its program")
+	redistest.Eventually(t, 10*time.Second, func() bool { return !exists(t, pid) },
+		"the server to die with its program")
 }
 
 func TestEventually(t *testing.T) {

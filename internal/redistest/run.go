@@ -77,7 +77,9 @@ func runWith(ctx context.Context, cfg Config, reserve func() (*localport.Port, e
 	return runOnPort(ctx, cfg, binary, reserve)
 }
 
-func runOnPort(ctx context.Context, cfg Config, binary string, reserve func() (*localport.Port, error)) (*Server, error) {
+func runOnPort(ctx context.Context, cfg Config, binary string, reserve func() (*localport.Port, error)) (*Server,
+	error,
+) {
 	port, err := reserve()
 	if err != nil {
 		return nil, fmt.Errorf("redistest: %w", err)
@@ -87,7 +89,8 @@ func runOnPort(ctx context.Context, cfg Config, binary string, reserve func() (*
 		return nil, errors.Join(fmt.Errorf("redistest: %w", err), s.removeDirs(), port.Release())
 	}
 	if err := s.start(ctx, serves); err != nil {
-		return nil, errors.Join(fmt.Errorf("redistest: start %s on %s: %w", binary, s.Addr(), err), s.removeDirs(), port.Release())
+		return nil, errors.Join(fmt.Errorf("redistest: start %s on %s: %w", binary, s.Addr(), err), s.removeDirs(),
+			port.Release())
 	}
 	s.client = s.newClient()
 	return s, nil
@@ -203,7 +206,8 @@ func (s *Server) whyNotReady(ctx context.Context, log io.ReaderAt, offset int64)
 
 // serves reports whether a server with this answer performs commands. An error about the user counts, LOADING does not.
 func serves(answer string) bool {
-	return strings.HasPrefix(answer, "+PONG") || strings.HasPrefix(answer, "-NOAUTH") || strings.HasPrefix(answer, "-NOPERM")
+	return strings.HasPrefix(answer, "+PONG") || strings.HasPrefix(answer, "-NOAUTH") ||
+		strings.HasPrefix(answer, "-NOPERM")
 }
 
 // listens is serves, but also accepts LOADING.

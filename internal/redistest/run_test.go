@@ -62,7 +62,8 @@ func TestBinaryAndEnvironmentReachTheProcess(t *testing.T) {
 	redistest.Need(t)
 	dir := t.TempDir()
 	seen, script := filepath.Join(dir, "seen"), filepath.Join(dir, "wrapper")
-	must(t, redistest.WriteProgram(script, []byte("#!/bin/sh\necho \"$REDISTEST_PROBE\" >"+seen+"\nexec redis-server \"$@\"\n"), 0o700))
+	must(t, redistest.WriteProgram(script,
+		[]byte("#!/bin/sh\necho \"$REDISTEST_PROBE\" >"+seen+"\nexec redis-server \"$@\"\n"), 0o700))
 	server := redistest.Start(t, redistest.WithBinary(script), redistest.WithEnv("REDISTEST_PROBE=through"))
 	must(t, server.Client().Ping(t.Context()).Err())
 	got, err := os.ReadFile(seen)
@@ -128,7 +129,8 @@ func TestAServerThatDoesNotStartSaysWhyAndLeavesNothing(t *testing.T) {
 	if _, err := redistest.Run(ctx, redistest.Config{TempDir: temp}); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a cancelled context: %v, want context.Canceled", err)
 	}
-	if _, err := redistest.RunN(t.Context(), 2, redistest.Config{TempDir: temp, Args: []string{"--maxmemory", "much"}}); err == nil {
+	if _, err := redistest.RunN(t.Context(), 2,
+		redistest.Config{TempDir: temp, Args: []string{"--maxmemory", "much"}}); err == nil {
 		t.Error("two servers started with a bad setting")
 	}
 	if entries, err := os.ReadDir(temp); err != nil || len(entries) != 0 {

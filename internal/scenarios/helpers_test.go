@@ -96,7 +96,8 @@ func having(tb testing.TB, servers []*redistest.Server, k, v string) (n int) {
 // everywhere waits until all of these servers have this value. A lock exists as soon as most servers have it.
 func everywhere(tb testing.TB, servers []*redistest.Server, k, v string) {
 	tb.Helper()
-	redistest.Eventually(tb, promptly, func() bool { return having(tb, servers, k, v) == len(servers) }, "all masters to have "+k)
+	redistest.Eventually(tb, promptly, func() bool { return having(tb, servers, k, v) == len(servers) },
+		"all masters to have "+k)
 }
 
 // left returns the rest of a key's life on a server, -1 without an expiry.

@@ -31,7 +31,8 @@ func TestNodeRedlockALockIsTakenExtendedAndReleased(t *testing.T) {
 				for _, k := range keys {
 					everywhere(t, servers, k, lock.Owner())
 					for _, s := range servers {
-						redistest.Eventually(t, promptly, func() bool { return left(t, s, k) > ttl-promptly }, "the key to live for so long")
+						redistest.Eventually(t, promptly, func() bool { return left(t, s, k) > ttl-promptly },
+							"the key to live for so long")
 						about(t, s, k, ttl, begun)
 					}
 				}
@@ -60,13 +61,15 @@ func TestNodeRedlockNoLockIsGrantedWithoutAMaster(t *testing.T) {
 	var rounds atomic.Int64
 	l := process(t, servers, redlock.Options{Observer: counting(&rounds)})
 	must(t, servers[0].Stop())
-	_, err := l.Acquire(within(t), "{redlock}b", longTTL, redlock.RetryEvery(5*time.Millisecond), redlock.MaxAttempts(attempts))
+	_, err := l.Acquire(within(t), "{redlock}b", longTTL, redlock.RetryEvery(5*time.Millisecond),
+		redlock.MaxAttempts(attempts))
 	is(t, err, redlock.ErrNoQuorum)
 	q, ok := errors.AsType[*redlock.QuorumError](err)
 	if !ok || len(q.Nodes) != 1 || q.Nodes[0].Vote != redlock.Unknown || q.Nodes[0].Err == nil {
 		t.Errorf("%v does not say what is wrong with the master", err)
 	}
-	redistest.Eventually(t, promptly, func() bool { return rounds.Load() == attempts }, "eleven attempts to be observed")
+	redistest.Eventually(t, promptly, func() bool { return rounds.Load() == attempts },
+		"eleven attempts to be observed")
 }
 
 // counting counts attempts.
@@ -106,14 +109,16 @@ func refusedElevenTimes(t *testing.T, servers []*redistest.Server, keys ...strin
 	t.Helper()
 	var rounds atomic.Int64
 	l := process(t, servers, redlock.Options{Observer: counting(&rounds)})
-	_, err := l.Acquire(within(t), keys[0], longTTL, append(and(keys), redlock.RetryEvery(5*time.Millisecond), redlock.MaxAttempts(attempts))...)
+	_, err := l.Acquire(within(t), keys[0], longTTL,
+		append(and(keys), redlock.RetryEvery(5*time.Millisecond), redlock.MaxAttempts(attempts))...)
 	is(t, err, redlock.ErrHeld)
 	if q, ok := errors.AsType[*redlock.QuorumError](err); !ok || q.Granted >= q.Quorum {
 		t.Errorf("%v does not say how the masters voted", err)
 	}
 	// An additional round is not an attempt: the waiter looks for a release that it may have missed before the
 	// masters could notify it.
-	redistest.Eventually(t, promptly, func() bool { return rounds.Load() >= attempts }, "eleven attempts to be observed")
+	redistest.Eventually(t, promptly, func() bool { return rounds.Load() >= attempts },
+		"eleven attempts to be observed")
 	most := int64(attempts + 1)
 	if sharedOut(servers, keys[0]) { // the last attempt asks again and again, for as long as a request may take
 		most = 40 * attempts
@@ -136,10 +141,13 @@ func sharedOut(servers []*redistest.Server, key string) bool {
 
 func TestNodeRedlockLocksOnSeveralKeysThatShareOneAreExclusive(t *testing.T) {
 	servers := redistest.StartN(t, 1)
-	lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), "{redlock}c1", ages, redlock.AndKeys("{redlock}c2"))
+	lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), "{redlock}c1", ages,
+		redlock.AndKeys("{redlock}c2"))
 	must(t, err)
 	refusedElevenTimes(t, servers, "{redlock}c2", "{redlock}c3")
-	for k, want := range map[string]string{"{redlock}c1": lock.Owner(), "{redlock}c2": lock.Owner(), "{redlock}c3": ""} {
+	for k, want := range map[string]string{
+		"{redlock}c1": lock.Owner(), "{redlock}c2": lock.Owner(), "{redlock}c3": "",
+	} {
 		if got := value(t, servers[0], k); got != want {
 			t.Errorf("%s is %q, want %q", k, got, want)
 		}
@@ -159,7 +167,8 @@ func TestNodeRedlockWorkUnderALockKeepsAndReleasesIt(t *testing.T) {
 			t.Error("it runs without the lock")
 		}
 		begun := time.Now()
-		redistest.Eventually(t, promptly, func() bool { return time.Since(begun) > ttl*4/3 }, "more than the ttl to pass")
+		redistest.Eventually(t, promptly, func() bool { return time.Since(begun) > ttl*4/3 },
+			"more than the ttl to pass")
 		if got := value(t, servers[0], "{redlock}x"); got != owner {
 			t.Errorf("the lock was %q and is %q", owner, got)
 		}
@@ -184,7 +193,8 @@ func TestNodeRedlockWorkUnderALockRunsAlone(t *testing.T) {
 				defer inside.Add(-1)
 				owners[i] = value(t, servers[0], "{redlock}y")
 				begun := time.Now()
-				redistest.Eventually(t, promptly, func() bool { return time.Since(begun) > ttl*4/3 }, "more than the ttl to pass")
+				redistest.Eventually(t, promptly, func() bool { return time.Since(begun) > ttl*4/3 },
+					"more than the ttl to pass")
 				if got := value(t, servers[0], "{redlock}y"); got != owners[i] {
 					t.Errorf("the lock was %q and is %q", owners[i], got)
 				}
@@ -216,7 +226,8 @@ func TestNodeRedlockAnotherOwnersMinorityIsLeftAlone(t *testing.T) {
 		for _, s := range servers[:2] {
 			about(t, s, "{redlock}b", ttl, begun)
 		}
-		if got, lives := value(t, servers[2], "{redlock}b"), left(t, servers[2], "{redlock}b"); got != "other" || lives != -1 {
+		if got, lives := value(t, servers[2], "{redlock}b"), left(t, servers[2], "{redlock}b"); got != "other" ||
+			lives != -1 {
 			t.Errorf("another owner's key is %q, for %v", got, lives)
 		}
 	}
@@ -231,7 +242,8 @@ func TestNodeRedlockNoLockIsGrantedAgainstAnotherOwnersMajority(t *testing.T) {
 	put(t, servers[2], "{redlock}c", "other2")
 	refusedElevenTimes(t, servers, "{redlock}c")
 	everywhere(t, servers[:1], "{redlock}c", "")
-	if one, two := value(t, servers[1], "{redlock}c"), value(t, servers[2], "{redlock}c"); one != "other1" || two != "other2" {
+	if one, two := value(t, servers[1], "{redlock}c"), value(t, servers[2], "{redlock}c"); one != "other1" ||
+		two != "other2" {
 		t.Errorf("the other owners' keys are %s", one+", "+two)
 	}
 }

@@ -76,7 +76,8 @@ func TestRedislockAPatientWaiterGetsALockThatExpires(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	_, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, shortTTL)
 	must(t, err)
-	lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL, redlock.RetryEvery(shortTTL), redlock.MaxAttempts(3))
+	lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL, redlock.RetryEvery(shortTTL),
+		redlock.MaxAttempts(3))
 	must(t, err)
 	must(t, lock.Release(t.Context()))
 }
@@ -85,7 +86,8 @@ func TestRedislockTwoRetriesEndTheWait(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	held, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL)
 	must(t, err)
-	_, err = process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL, redlock.RetryEvery(5*time.Millisecond), redlock.MaxAttempts(3))
+	_, err = process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL,
+		redlock.RetryEvery(5*time.Millisecond), redlock.MaxAttempts(3))
 	is(t, err, redlock.ErrHeld)
 	must(t, held.Release(t.Context()))
 }
@@ -139,7 +141,8 @@ func TestRedislockARefreshedLockLivesForAtLeastItsTTL(t *testing.T) {
 	before := lock.Until()
 	must(t, lock.Extend(t.Context(), time.Minute))
 	about(t, servers[0], key, longTTL, begun)
-	if now := lock.Until(); now.Before(before.Add(-promptly)) { // computed from the time left and the time of day, which are read one after the other
+	// computed from the time left and the time of day, which are read one after the other
+	if now := lock.Until(); now.Before(before.Add(-promptly)) {
 		t.Errorf("it ended %v, and now %v", before, now)
 	}
 	must(t, lock.Release(t.Context()))

@@ -63,10 +63,12 @@ func TestRedsyncAnExtensionProlongsTheKeyOnEveryMaster(t *testing.T) {
 	must(t, err)
 	everywhere(t, servers, key, lock.Owner())
 	begun := time.Now()
-	redistest.Eventually(t, promptly, func() bool { return left(t, servers[7], key) < 7900*time.Millisecond }, "some of its time to pass")
+	redistest.Eventually(t, promptly, func() bool { return left(t, servers[7], key) < 7900*time.Millisecond },
+		"some of its time to pass")
 	must(t, lock.Extend(t.Context(), 8*time.Second))
 	for i, s := range servers {
-		redistest.Eventually(t, promptly, func() bool { return left(t, s, key) > 8*time.Second-time.Since(begun) }, fmt.Sprintf("master %d to prolong it", i))
+		redistest.Eventually(t, promptly, func() bool { return left(t, s, key) > 8*time.Second-time.Since(begun) },
+			fmt.Sprintf("master %d to prolong it", i))
 	}
 	must(t, lock.Release(t.Context()))
 }
@@ -137,7 +139,8 @@ func TestRedsyncOnlyAFreeMajorityIsEnough(t *testing.T) {
 		lock, err := l.TryAcquire(t.Context(), k, longTTL)
 		if free < redlock.Quorum(len(servers)) {
 			is(t, err, redlock.ErrHeld)
-			redistest.Eventually(t, promptly, func() bool { return having(t, servers, k, "") == free }, "a lost race's keys to be released")
+			redistest.Eventually(t, promptly, func() bool { return having(t, servers, k, "") == free },
+				"a lost race's keys to be released")
 			continue
 		}
 		if err != nil {
@@ -172,7 +175,8 @@ func TestRedsyncALockCanBeReleasedByAnotherProcess(t *testing.T) {
 	servers := redistest.StartN(t, 4)
 	lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL, redlock.Fenced())
 	must(t, err)
-	everywhere(t, servers, key, lock.Owner()) // a request still on its way would stay on its master until the ttl is over
+	// a request still on its way would stay on its master until the ttl is over
+	everywhere(t, servers, key, lock.Owner())
 	handed, err := lock.Handover()
 	must(t, err)
 	there, err := process(t, servers, redlock.Options{}).Attach(t.Context(), handed, longTTL)

@@ -61,7 +61,9 @@ func TestEntriesFireInTheirOrderAndNeverEarly(t *testing.T) {
 // Two entries are due one soon after the other, sooner than the timer that is set, and are set in either order.
 func TestEachEntryFiresAtItsOwnTime(t *testing.T) {
 	for _, at := range [][]time.Duration{
-		{100 * time.Millisecond, 100*time.Millisecond + 1}, {100*time.Millisecond + 1, 100 * time.Millisecond}, {900 * time.Millisecond, 5 * time.Millisecond},
+		{100 * time.Millisecond, 100*time.Millisecond + 1}, {100*time.Millisecond + 1, 100 * time.Millisecond}, {
+			900 * time.Millisecond, 5 * time.Millisecond,
+		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c := clock{began: time.Now()}
@@ -173,7 +175,9 @@ func TestNothingMoreFiresOnceCloseHasBegun(t *testing.T) {
 // BenchmarkGrowthSchedule sets n entries, moves each and removes half.
 func BenchmarkGrowthSchedule(b *testing.B) {
 	growth.Run(b, func(n int) any {
-		s := schedule.New(func() time.Duration { return 0 }, func(time.Duration, func()) schedule.Timer { return stopped{} })
+		s := schedule.New(func() time.Duration { return 0 }, func(time.Duration, func()) schedule.Timer {
+			return stopped{}
+		})
 		entries := make([]schedule.Entry, n)
 		for i := range entries {
 			s.Set(&entries[i], time.Hour+time.Duration(i*7919%n), target(func() {}))

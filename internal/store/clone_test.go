@@ -21,10 +21,14 @@ func TestACloneIsIndependent(t *testing.T) {
 	}
 	plain, shared := []string{"a"}, []string{"b"}
 	ask(s, single.Request{Op: single.Acquire, Keys: plain, Owner: "o1", TTL: time.Second, Fence: true, Token: 7})
-	ask(s, single.Request{Op: single.Acquire, Kind: single.Shared, Keys: shared, Owner: "o2", Hold: "h", TTL: time.Second})
+	ask(s, single.Request{
+		Op: single.Acquire, Kind: single.Shared, Keys: shared, Owner: "o2", Hold: "h", TTL: time.Second,
+	})
 	s.Early = true
 	c := s.Clone()
-	ask(s, single.Request{Op: single.Acquire, Kind: single.Shared, Keys: shared, Owner: "o3", Hold: "h", TTL: 2 * time.Second})
+	ask(s, single.Request{
+		Op: single.Acquire, Kind: single.Shared, Keys: shared, Owner: "o3", Hold: "h", TTL: 2 * time.Second,
+	})
 	ask(s, single.Request{Op: single.Extend, Keys: plain, Owner: "o1", TTL: time.Minute, Token: 9})
 	for key, want := range map[string]map[string]time.Duration{"a": {"o1": time.Second}, "b": {"o2": time.Second}} {
 		if got := c.Holders(now, key); !maps.Equal(got, want) {

@@ -37,9 +37,10 @@ type twin struct {
 	stalls *int // sequences in which the machine stood still for so long that times can't be compared
 	errors map[string]int
 	kept   map[string]int // how often waiters were told that a key is kept, by operation
-	forms  map[string]int // how often a request for a shared key has found, on the real server, and left which type there
-	told   *redis.PubSub  // what the real server tells waiters
-	passed time.Duration  // how far the store's clock was set ahead; the real server's data was aged instead
+	// how often a request for a shared key has found, on the real server, and left which type there
+	forms  map[string]int
+	told   *redis.PubSub // what the real server tells waiters
+	passed time.Duration // how far the store's clock was set ahead; the real server's data was aged instead
 }
 
 // patience is how long a sequence may take. After that its times cannot be compared, because a waiter's claim on
@@ -60,7 +61,8 @@ func (w *twin) ask(t *rapid.T, r single.Request) bool {
 	}
 	w.asked = append(w.asked, fmt.Sprintf("%s: %+v %v", describe(&r), want, err))
 	if code(failed) != code(err) {
-		t.Fatalf("store %v\nreal  %v\nthe requests, and the real replies:\n%s", failed, err, strings.Join(w.asked, "\n"))
+		t.Fatalf("store %v\nreal  %v\nthe requests, and the real replies:\n%s", failed, err,
+			strings.Join(w.asked, "\n"))
 	}
 	if err != nil {
 		w.errors[code(err)]++
@@ -68,8 +70,10 @@ func (w *twin) ask(t *rapid.T, r single.Request) bool {
 	w.compareNotifications(t)
 	near := func(a, b time.Duration) bool { return a == b || a > 0 && b > 0 && (a-b).Abs() < tolerance }
 	if got.Outcome != want.Outcome || got.Holder != want.Holder || got.Key != want.Key || got.Token != want.Token ||
-		got.Called != want.Called || got.Claimed != want.Claimed || told(got.Holds) != told(want.Holds) || !near(got.TTL, want.TTL) {
-		t.Fatalf("store %+v, holds %s\nreal  %+v, holds %s\nthe requests, and the real replies:\n%s", got, told(got.Holds), want, told(want.Holds), strings.Join(w.asked, "\n"))
+		got.Called != want.Called || got.Claimed != want.Claimed || told(got.Holds) != told(want.Holds) ||
+		!near(got.TTL, want.TTL) {
+		t.Fatalf("store %+v, holds %s\nreal  %+v, holds %s\nthe requests, and the real replies:\n%s", got,
+			told(got.Holds), want, told(want.Holds), strings.Join(w.asked, "\n"))
 	}
 	return true
 }
@@ -115,7 +119,8 @@ func (w *twin) compareNotifications(t *rapid.T) {
 		}
 	}
 	if !slices.Equal(got, want) {
-		t.Fatalf("store tells %q\nreal  tells %q\nthe requests, and the real replies:\n%s", got, want, strings.Join(w.asked, "\n"))
+		t.Fatalf("store tells %q\nreal  tells %q\nthe requests, and the real replies:\n%s", got, want,
+			strings.Join(w.asked, "\n"))
 	}
 }
 
@@ -139,7 +144,8 @@ func code(err error) string {
 // intrude puts foreign data under a key, or in the place of its queue or counter, in both.
 func (w *twin) intrude(t *rapid.T) {
 	key := rapid.SampledFrom([]string{"k", "{t}m"}).Draw(t, "intrudes on")
-	key = rapid.SampledFrom([]string{key, single.QueueKey(key), single.CounterKey(key), single.GenerationKey}).Draw(t, "intrudes at")
+	key = rapid.SampledFrom([]string{key, single.QueueKey(key), single.CounterKey(key), single.GenerationKey}).
+		Draw(t, "intrudes at")
 	text := ""
 	command := rapid.SampledFrom([]string{"set", "hset", "zadd"}).Draw(t, "as")
 	if full := w.store.Full; full {
@@ -155,7 +161,8 @@ func (w *twin) intrude(t *rapid.T) {
 	case "hset":
 		pipe.HSet(w.ctx, key, "field", 1)
 	default:
-		pipe.ZAdd(w.ctx, key, redis.Z{Score: float64(w.began.UnixMilli()), Member: "r:a:1"}, redis.Z{Score: -7, Member: "!w1"})
+		pipe.ZAdd(w.ctx, key, redis.Z{Score: float64(w.began.UnixMilli()), Member: "r:a:1"},
+			redis.Z{Score: -7, Member: "!w1"})
 	}
 	if _, err := pipe.Exec(w.ctx); err != nil {
 		t.Fatal(err)
@@ -191,8 +198,10 @@ func (w *twin) foreignIntact(t *rapid.T) {
 }
 
 func describe(r *single.Request) string {
-	return fmt.Sprintf("op %d kind %d keys %v owner %q hold %q ttl %v repair %t fence %t from %q retained %t exact %t token %d waiter %q waited %v polite %t reserve %v keep %v as %q",
-		r.Op, r.Kind, r.Keys, r.Owner, r.Hold, r.TTL, r.Repair, r.Fence, r.From, r.Retained, r.Exact, r.Token, r.Waiter, r.Waited, r.Polite, r.Reserve, r.Keep, r.KeepAs)
+	return fmt.Sprintf("op %d kind %d keys %v owner %q hold %q ttl %v repair %t fence %t from %q retained %t exact "+
+		"%t token %d waiter %q waited %v polite %t reserve %v keep %v as %q",
+		r.Op, r.Kind, r.Keys, r.Owner, r.Hold, r.TTL, r.Repair, r.Fence, r.From, r.Retained, r.Exact, r.Token, r.Waiter,
+		r.Waited, r.Polite, r.Reserve, r.Keep, r.KeepAs)
 }
 
 // age makes all data on the real server d older: ttls, and the scores of sorted sets that are times. Scores of
@@ -234,14 +243,21 @@ func (w *twin) pass(t *rapid.T, d time.Duration) {
 // request draws a request of the kinds that the engine sends, and some other ones.
 func request(t *rapid.T) single.Request {
 	if rapid.IntRange(0, 15).Draw(t, "announces") == 0 {
-		return single.Request{Op: single.Announce, Keys: []string{single.GenerationKey}, Token: uint64(rapid.IntRange(1, 5).Draw(t, "generation"))}
+		return single.Request{
+			Op: single.Announce, Keys: []string{single.GenerationKey},
+			Token: uint64(rapid.IntRange(1, 5).Draw(t, "generation")),
+		}
 	}
 	odd := func(label string) time.Duration {
 		return time.Duration(2*rapid.IntRange(0, 3).Draw(t, label)+1) * unit
 	}
 	r := single.Request{
-		Op:    rapid.SampledFrom([]single.Op{single.Acquire, single.Acquire, single.Extend, single.Release, single.Release, single.Leave, single.Raise, single.Transfer, single.Inspect}).Draw(t, "op"),
-		Kind:  rapid.SampledFrom([]single.Kind{single.Plain, single.Plain, single.Shared, single.Exclusive}).Draw(t, "kind"),
+		Op: rapid.SampledFrom([]single.Op{
+			single.Acquire, single.Acquire, single.Extend, single.Release, single.Release, single.Leave, single.Raise,
+			single.Transfer, single.Inspect,
+		}).Draw(t, "op"),
+		Kind: rapid.SampledFrom([]single.Kind{single.Plain, single.Plain, single.Shared, single.Exclusive}).
+			Draw(t, "kind"),
 		Owner: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "owner"),
 		Keys:  []string{rapid.SampledFrom([]string{"k", "l", "{t}m"}).Draw(t, "key")},
 		TTL:   odd("ttl"),
@@ -262,7 +278,8 @@ func request(t *rapid.T) single.Request {
 		r.Spare = spare(t, r.Token)
 	case r.Op == single.Transfer:
 		r.Token, r.From = token(t), map[string]string{"a": "b", "b": "c", "c": "a"}[r.Owner]
-	case rapid.IntRange(0, 3).Draw(t, "fenced") == 0 && r.Op != single.Release && r.Op != single.Inspect && r.Op != single.Leave:
+	case rapid.IntRange(0, 3).Draw(t, "fenced") == 0 && r.Op != single.Release && r.Op != single.Inspect &&
+		r.Op != single.Leave:
 		r.Fence, r.Token = r.Op == single.Acquire, token(t)
 		r.Retained = r.Fence && rapid.Bool().Draw(t, "retained")
 		r.Exact = r.Fence && rapid.Bool().Draw(t, "exact")
@@ -283,7 +300,8 @@ func request(t *rapid.T) single.Request {
 		r.Reserve = odd("reserve")
 	}
 	if r.Op == single.Release && r.Kind == single.Plain && rapid.IntRange(0, 3).Draw(t, "keeps") == 0 {
-		r.Keep, r.KeepAs = odd("keep"), rapid.SampledFrom([]string{"kept", keptAs, keptAs + "0", "a{x" + keptAs}).Draw(t, "as")
+		r.Keep, r.KeepAs = odd("keep"), rapid.SampledFrom([]string{"kept", keptAs, keptAs + "0", "a{x" + keptAs}).
+			Draw(t, "as")
 	}
 	return r
 }
@@ -296,7 +314,10 @@ func contended(t *rapid.T) []single.Request {
 	waiter := rapid.SampledFrom([]string{"w1", "w2", "w3"})
 	all := []single.Request{{Op: single.Acquire, Keys: key, Owner: "a", TTL: 3 * unit}}
 	wait := func() {
-		r := single.Request{Op: single.Acquire, Kind: kind.Draw(t, "kind"), Keys: key, Owner: "b", TTL: unit, Waiter: waiter.Draw(t, "waiter")}
+		r := single.Request{
+			Op: single.Acquire, Kind: kind.Draw(t, "kind"), Keys: key, Owner: "b", TTL: unit,
+			Waiter: waiter.Draw(t, "waiter"),
+		}
 		if r.Kind != single.Plain {
 			r.Hold = "1"
 		}
@@ -317,7 +338,11 @@ func contended(t *rapid.T) []single.Request {
 		if rapid.IntRange(0, 2).Draw(t, "looks") == 0 {
 			wait()
 		}
-		all = append(all, single.Request{Op: single.Leave, Kind: kind.Draw(t, "kind"), Keys: key, Waiter: waiter.Draw(t, "leaves"), Reserve: unit})
+		all = append(all,
+			single.Request{
+				Op: single.Leave, Kind: kind.Draw(t, "kind"), Keys: key, Waiter: waiter.Draw(t, "leaves"),
+				Reserve: unit,
+			})
 	}
 	return all
 }
@@ -328,7 +353,10 @@ func crowd(t *rapid.T) []single.Request {
 	key := []string{rapid.SampledFrom([]string{"k", "l", "{t}m"}).Draw(t, "shared")}
 	kind := rapid.SampledFrom([]single.Kind{single.Shared, single.Shared, single.Exclusive}).Draw(t, "shared as")
 	one := func(op single.Op) single.Request {
-		r := single.Request{Op: op, Kind: kind, Keys: key, Owner: rapid.SampledFrom([]string{"a", "a", "b"}).Draw(t, "owner"), Hold: rapid.SampledFrom([]string{"1", "1", "2"}).Draw(t, "hold")}
+		r := single.Request{
+			Op: op, Kind: kind, Keys: key, Owner: rapid.SampledFrom([]string{"a", "a", "b"}).Draw(t, "owner"),
+			Hold: rapid.SampledFrom([]string{"1", "1", "2"}).Draw(t, "hold"),
+		}
 		r.TTL = 3*unit + time.Duration(r.Owner[0]-'a')*unit/20 + time.Duration(r.Hold[0]-'0')*unit/80
 		r.Repair = op == single.Extend && rapid.Bool().Draw(t, "repair")
 		if kind == single.Shared && op == single.Acquire {
@@ -338,7 +366,9 @@ func crowd(t *rapid.T) []single.Request {
 	}
 	all := []single.Request{one(single.Acquire)}
 	for range rapid.IntRange(1, 8).Draw(t, "more") {
-		switch op := rapid.SampledFrom([]single.Op{single.Acquire, single.Extend, single.Release, single.Release, single.Inspect}).Draw(t, "next"); op {
+		switch op := rapid.SampledFrom([]single.Op{
+			single.Acquire, single.Extend, single.Release, single.Release, single.Inspect,
+		}).Draw(t, "next"); op {
 		case single.Inspect:
 			waits := one(single.Acquire)
 			waits.Kind, waits.Owner, waits.Waiter, waits.Within = single.Exclusive, "c", "w1", ""
@@ -357,7 +387,9 @@ func claimed(t *rapid.T) []single.Request {
 	kind := rapid.SampledFrom([]single.Kind{single.Plain, single.Plain, single.Exclusive, single.Shared})
 	reader := single.Request{Op: single.Acquire, Kind: single.Shared, Keys: key, Owner: "a", Hold: "1", TTL: 3 * unit}
 	wants := func(op single.Op, owner, waiter string) single.Request {
-		r := single.Request{Op: op, Kind: kind.Draw(t, "kind"), Keys: key, Owner: owner, Waiter: waiter, Waited: unit / 30}
+		r := single.Request{
+			Op: op, Kind: kind.Draw(t, "kind"), Keys: key, Owner: owner, Waiter: waiter, Waited: unit / 30,
+		}
 		if r.Kind != single.Plain {
 			r.Hold = "1"
 		}
@@ -367,9 +399,11 @@ func claimed(t *rapid.T) []single.Request {
 	}
 	waits, leaves := wants(single.Acquire, "b", "w1"), reader
 	leaves.Op = single.Release
-	gets := wants(rapid.SampledFrom([]single.Op{single.Acquire, single.Acquire, single.Extend}).Draw(t, "gets by"), "c", "")
+	gets := wants(rapid.SampledFrom([]single.Op{single.Acquire, single.Acquire, single.Extend}).Draw(t, "gets by"), "c",
+		"")
 	last := wants(single.Acquire, "b", "")
-	waits.TTL, last.TTL = 5*unit, 7*unit // holds that end at the same moment have no order; time passes by even numbers of units
+	// holds that end at the same moment have no order; time passes by even numbers of units
+	waits.TTL, last.TTL = 5*unit, 7*unit
 	return []single.Request{reader, waits, leaves, gets, last, {Op: single.Inspect, Keys: key}}
 }
 
@@ -406,7 +440,9 @@ func TestTheStoreAnswersLikeARealServer(t *testing.T) {
 	case testing.Short():
 		n = sequences / 2
 	}
-	told := server.Client().Subscribe(t.Context(), single.ChannelPrefix, single.ChannelPrefix+"w1", single.ChannelPrefix+"w2") // and w3 has died
+	// and w3 has died
+	told := server.Client().Subscribe(t.Context(), single.ChannelPrefix, single.ChannelPrefix+"w1",
+		single.ChannelPrefix+"w2")
 	defer func() { _ = told.Close() }()
 	for range 3 {
 		if _, err := told.Receive(t.Context()); err != nil {
@@ -416,7 +452,10 @@ func TestTheStoreAnswersLikeARealServer(t *testing.T) {
 	stalls, errors, kept, forms := 0, make(map[string]int), make(map[string]int), make(map[string]int)
 	for range (n + 99) / 100 { // rapid checks a hundred at a time
 		rapid.Check(t, func(rt *rapid.T) {
-			w := &twin{ctx: t.Context(), real: master, client: server.Client(), store: store.New(), stalls: &stalls, errors: errors, kept: kept, forms: forms, told: told}
+			w := &twin{
+				ctx: t.Context(), real: master, client: server.Client(), store: store.New(), stalls: &stalls,
+				errors: errors, kept: kept, forms: forms, told: told,
+			}
 			w.store.Listens = func(waiter string) bool { return waiter != "w3" }
 			if err := w.client.FlushAll(w.ctx).Err(); err != nil {
 				rt.Fatal(err)
@@ -455,12 +494,15 @@ func TestTheStoreAnswersLikeARealServer(t *testing.T) {
 	t.Logf("errors that both replied with: %v", errors)
 	t.Logf("told that a key is kept, by operation: %v", kept)
 	t.Logf("forms of shared keys that were found and left: %v", forms)
-	for _, way := range []string{"none > hold", "hold > hold", "hold > zset", "hold > none", "zset > zset", "zset > none"} {
+	for _, way := range []string{
+		"none > hold", "hold > hold", "hold > zset", "hold > none", "zset > zset", "zset > none",
+	} {
 		if forms[way] == 0 {
 			t.Errorf("%s was never seen: %v", way, forms)
 		}
 	}
-	if release, leave := fmt.Sprintf("op %d", single.Release), fmt.Sprintf("op %d", single.Leave); kept[release] == 0 || kept[leave] == 0 {
+	if release, leave := fmt.Sprintf("op %d", single.Release), fmt.Sprintf("op %d", single.Leave); kept[release] == 0 ||
+		kept[leave] == 0 {
 		t.Errorf("too few kept keys: %v", kept)
 	}
 	if errors["OOM"] == 0 || errors["WRONGTYPE"] == 0 {
@@ -478,7 +520,10 @@ func TestThereIsNoTokenAfterTheLast(t *testing.T) {
 	}
 	defer func() { _ = master.Close() }()
 	s, now := store.New(), time.Duration(time.Now().UnixNano())
-	fenced := single.Request{Op: single.Acquire, Keys: []string{"k"}, Owner: "a", TTL: time.Minute, Fence: true, Token: single.MaxToken}
+	fenced := single.Request{
+		Op: single.Acquire, Keys: []string{"k"}, Owner: "a", TTL: time.Minute, Fence: true,
+		Token: single.MaxToken,
+	}
 	for _, want := range []string{"", "ERR"} {
 		_, inMemory := s.Serve(now, &fenced)
 		_, onServer := master.Ask(t.Context(), fenced)

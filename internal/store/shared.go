@@ -126,7 +126,8 @@ func (s *Store) share(r *single.Request, key string) (single.Reply, error) {
 		s.enqueue(r, key)
 		return reply, nil
 	}
-	if v != nil && r.Kind == single.Shared && !v.stands(memberOf(r), s.now) && !v.stands("r:"+r.Owner+":"+r.Within, s.now) {
+	if v != nil && r.Kind == single.Shared && !v.stands(memberOf(r), s.now) &&
+		!v.stands("r:"+r.Owner+":"+r.Within, s.now) {
 		// A writer that waits for a hold of this owner must not keep out a hold within it.
 		if first := v.members[0]; -first.score > s.now {
 			s.enqueue(r, key)

@@ -94,7 +94,9 @@ func New() *Store { return &Store{keys: make(map[string]*value)} }
 
 // Clone returns an independent copy of the master, as a disk would have it.
 func (s *Store) Clone() *Store {
-	c := &Store{now: s.now, keys: make(map[string]*value, len(s.keys)), Full: s.Full, Early: s.Early, Listens: s.Listens}
+	c := &Store{
+		now: s.now, keys: make(map[string]*value, len(s.keys)), Full: s.Full, Early: s.Early, Listens: s.Listens,
+	}
 	for key, v := range s.keys {
 		copied := *v
 		copied.members = slices.Clone(v.members)
@@ -179,7 +181,8 @@ func (s *Store) Notifications() []Notification { return s.notifications }
 
 // PlainSet reports whether r begins with SET NX.
 func PlainSet(r *single.Request) bool {
-	return r.Op == single.Acquire && len(r.Keys) == 1 && !r.Polite && (!r.Fence || r.Retained && !r.Exact && r.Spare == 0)
+	return r.Op == single.Acquire && len(r.Keys) == 1 && !r.Polite &&
+		(!r.Fence || r.Retained && !r.Exact && r.Spare == 0)
 }
 
 // Counts reports whether ZADD XX GT follows that.

@@ -41,7 +41,8 @@ func TestWaitersShareOneSubscriptionThatLingers(t *testing.T) {
 		var became atomic.Int64
 		keys := ""
 		s := subscription.New(subscription.Config{
-			Masters: []subscription.Listen{masters[0].listen, nil, masters[2].listen}, Majority: atLeast(2), After: after,
+			Masters: []subscription.Listen{masters[0].listen, nil, masters[2].listen}, Majority: atLeast(2),
+			After: after,
 			Ready: func() { became.Add(1) }, Notified: func(key string, _ int) { keys += key },
 		})
 		s.Enter()
@@ -100,7 +101,9 @@ func TestCloseWaitsForASubscriptionThatIsEnding(t *testing.T) {
 		slow := func(func(), func(string)) func() {
 			return func() { <-time.After(time.Minute); ended = true }
 		}
-		s := subscription.New(subscription.Config{Masters: []subscription.Listen{slow}, Majority: atLeast(1), After: after})
+		s := subscription.New(subscription.Config{
+			Masters: []subscription.Listen{slow}, Majority: atLeast(1), After: after,
+		})
 		s.Enter()
 		s.Leave()
 		<-time.After(subscription.Linger + time.Second)

@@ -13,7 +13,8 @@ func Known() []goleak.Option {
 	for _, function := range []string{
 		"/toxics.(*ToxicStub).Run", ".(*ToxicLink).read", ".(*ToxicLink).write",
 		// of a proxy that hangs
-		".(*ToxicLink).RemoveToxic", ".(*ToxicLink).RemoveToxic.func1", ".(*ToxicCollection).RemoveToxic", ".(*ToxicCollection).chainRemoveToxic.func1",
+		".(*ToxicLink).RemoveToxic", ".(*ToxicLink).RemoveToxic.func1", ".(*ToxicCollection).RemoveToxic",
+		".(*ToxicCollection).chainRemoveToxic.func1",
 		".(*ToxicCollection).StartLink", ".(*Proxy).Stop", ".(*Proxy).freeBlocker",
 	} {
 		options = append(options, goleak.IgnoreAnyFunction(lib+function))

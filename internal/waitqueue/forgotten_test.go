@@ -102,10 +102,12 @@ func (p *process) look() {
 		if woken(p.q, &a.Entry) {
 			a.awake = true
 		}
-		if turn, _ := p.q.Yield(&a.Entry, at(p.now)); !turn || a.awake || a.trying || a.asked || a.wakes > 0 || p.taken != nil || len(p.timers) > 0 {
+		if turn, _ := p.q.Yield(&a.Entry, at(p.now)); !turn || a.awake || a.trying || a.asked || a.wakes > 0 ||
+			p.taken != nil || len(p.timers) > 0 {
 			continue
 		}
-		p.t.Fatalf("the first in the queue sleeps, no master knows of it, and nothing is going to wake it, after:\n%s", strings.Join(p.done, "\n"))
+		p.t.Fatalf("the first in the queue sleeps, no master knows of it, and nothing is going to wake it, after:\n%s",
+			strings.Join(p.done, "\n"))
 	}
 }
 
@@ -159,7 +161,8 @@ var steps = map[string]step{
 	"one comes": {func(p *process) int { return times(2, len(p.all) < 5) }, func(p *process) {
 		a := &actor{patient: rapid.IntRange(0, 3).Draw(p.t, "patient") > 0, awake: true}
 		p.q.Enter(&a.Entry, waitqueue.Want{
-			Keys: p.keys(), Class: waitqueue.Class(rapid.IntRange(0, 5).Draw(p.t, "class") / 5), Patient: a.patient, Waiter: a,
+			Keys: p.keys(), Class: waitqueue.Class(rapid.IntRange(0, 5).Draw(p.t, "class") / 5), Patient: a.patient,
+			Waiter: a,
 		})
 		p.all = append(p.all, a)
 	}},
@@ -217,7 +220,9 @@ var steps = map[string]step{
 			p.late++
 		}
 	}},
-	"the lock is released, and passed on if it may be": {func(p *process) int { return times(2, p.holder != nil && p.taken == nil) }, func(p *process) {
+	"the lock is released, and passed on if it may be": {func(p *process) int {
+		return times(2, p.holder != nil && p.taken == nil)
+	}, func(p *process) {
 		if p.ends > 0 && !p.extended && p.now < p.ends {
 			waiter, e := p.q.Take("key", p.now, func(any) bool { return rapid.IntRange(0, 3).Draw(p.t, "fits") > 0 })
 			if e != nil {
@@ -242,7 +247,9 @@ var steps = map[string]step{
 		p.leaves(p.taken, true)
 		p.taken = nil
 	}},
-	"the lock is extended": {func(p *process) int { return times(1, p.holder != nil && p.ends > p.now && !p.extended) }, func(p *process) {
+	"the lock is extended": {func(p *process) int {
+		return times(1, p.holder != nil && p.ends > p.now && !p.extended)
+	}, func(p *process) {
 		p.extended = true
 		p.q.Remind("key", p.ends)
 	}},

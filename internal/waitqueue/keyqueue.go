@@ -147,8 +147,8 @@ func (e *Entry) takeReasons() Reason {
 	return why
 }
 
-// roam notes that n more entries like e have asked: what waits for several keys stands in one queue at a time, and wants the others, too. The
-// queue's mutex is held.
+// roam notes that n more entries like e have asked: what waits for several keys stands in one queue at a time, and
+// wants the others, too. The queue's mutex is held.
 func roam(q *Queue, e *Entry, n int) {
 	if len(e.want.Keys) == 1 {
 		return
@@ -172,7 +172,8 @@ func (q *Queue) Unclaimed(keys []string) (unclaimed []string) {
 	return unclaimed
 }
 
-// Roaming divides keys into those that nobody wants who waits for several, and those that somebody does, whose claims on them are in use.
+// Roaming divides keys into those that nobody wants who waits for several, and those that somebody does, whose claims
+// on them are in use.
 func (q *Queue) Roaming(keys []string) (nobodys, somebodys []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -146,12 +146,20 @@ func TestPatientEntriesWaitWhileTheKeyIsPassedOn(t *testing.T) {
 		released bool
 		yields   time.Duration
 	}{
-		"patient":                   {waitqueue.Want{Keys: []string{"key"}, Patient: true}, 30 * time.Millisecond, false, 70 * time.Millisecond},
-		"its time is over":          {waitqueue.Want{Keys: []string{"key"}, Patient: true}, until, false, 0},
-		"the key was released":      {waitqueue.Want{Keys: []string{"key"}, Patient: true}, 30 * time.Millisecond, true, 0},
-		"another key":               {waitqueue.Want{Keys: []string{"other"}, Patient: true}, 30 * time.Millisecond, false, 0},
-		"not patient":               {waitqueue.Want{Keys: []string{"key"}}, 30 * time.Millisecond, false, 0},
-		"wants another key as well": {waitqueue.Want{Keys: []string{"key", "other"}, Patient: true}, 30 * time.Millisecond, false, 0},
+		"patient": {
+			waitqueue.Want{Keys: []string{"key"}, Patient: true}, 30 * time.Millisecond, false, 70 * time.Millisecond,
+		},
+		"its time is over": {waitqueue.Want{Keys: []string{"key"}, Patient: true}, until, false, 0},
+		"the key was released": {
+			waitqueue.Want{Keys: []string{"key"}, Patient: true}, 30 * time.Millisecond, true, 0,
+		},
+		"another key": {
+			waitqueue.Want{Keys: []string{"other"}, Patient: true}, 30 * time.Millisecond, false, 0,
+		},
+		"not patient": {waitqueue.Want{Keys: []string{"key"}}, 30 * time.Millisecond, false, 0},
+		"wants another key as well": {
+			waitqueue.Want{Keys: []string{"key", "other"}, Patient: true}, 30 * time.Millisecond, false, 0,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := waitqueue.New(atLeast(2), func(time.Duration, func()) {})

@@ -115,9 +115,10 @@ type Queue struct {
 	majority func(masters uint64) bool
 	after    func(time.Duration, func())
 
-	mu      sync.Mutex
-	queues  map[string]*keyQueue
-	roaming map[string]int // how many entries for several keys want one and have asked for it, whatever queue they are in
+	mu     sync.Mutex
+	queues map[string]*keyQueue
+	// how many entries for several keys want one and have asked for it, whatever queue they are in
+	roaming map[string]int
 	seq     uint64
 	rivals  fading[rival]
 	favours fading[favour]
@@ -170,7 +171,9 @@ func (q *Queue) Leave(e *Entry, now func() time.Duration) (inherited bool) {
 // The entry that becomes the first tries after heirAfter, or at once if the queue has news. All entries that leave
 // until then cause one attempt only. An entry that has learnt nothing leaves nothing to find out, and the entries
 // behind it may be about to leave, too.
-func (q *Queue) GiveUp(e *Entry, now func() time.Duration, latest any, heirAfter time.Duration) (unclaimed []string, after any) {
+func (q *Queue) GiveUp(e *Entry, now func() time.Duration, latest any, heirAfter time.Duration) (unclaimed []string,
+	after any,
+) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	own := q.endLocked(e, now, heirAfter)
@@ -384,7 +387,8 @@ func (l *keyQueue) letIn() {
 	}
 	var chosen *Entry
 	for e := l.first.next; e != nil; e = e.next {
-		if e.want.Owner != 0 && !e.trying && slices.Contains(l.holders, e.want.Owner) && (chosen == nil || e.entries < chosen.entries) {
+		if e.want.Owner != 0 && !e.trying && slices.Contains(l.holders, e.want.Owner) &&
+			(chosen == nil || e.entries < chosen.entries) {
 			chosen = e
 		}
 	}

@@ -402,7 +402,10 @@ func TestNewsOfAFreeKeyIsNotLostWhenTheTurnChanges(t *testing.T) {
 			switch op := rapid.IntRange(0, 4).Draw(t, "op"); {
 			case w == nil || op == 0:
 				from := rapid.IntRange(0, 1).Draw(t, "from")
-				w = &waiter{e: new(waitqueue.Entry), keys: keys[from : from+rapid.IntRange(1, 2-from).Draw(t, "n")], awake: true}
+				w = &waiter{
+					e: new(waitqueue.Entry), keys: keys[from : from+rapid.IntRange(1, 2-from).Draw(t, "n")],
+					awake: true,
+				}
 				w.line = w.keys[0]
 				if at := slices.IndexFunc(w.keys, func(k string) bool { return first(k) != nil }); at >= 0 {
 					w.line = w.keys[at]

@@ -81,7 +81,8 @@ func (q *Queue) favoursLocked(key string, e *Entry) time.Duration {
 
 // grantLocked favours e if it is overdue and none of its keys is favoured or has lately been.
 func (q *Queue) grantLocked(e *Entry, now time.Duration) {
-	if now-e.want.Since < overdue || slices.ContainsFunc(e.want.Keys, func(key string) bool { return now < q.favours.get(key).rest }) {
+	if now-e.want.Since < overdue ||
+		slices.ContainsFunc(e.want.Keys, func(key string) bool { return now < q.favours.get(key).rest }) {
 		return
 	}
 	e.favour = min(max(firstFavour, 2*e.favour), maxFavour)

@@ -39,15 +39,17 @@ type wrapping struct {
 
 func wrappings(config *tls.Config) map[string]wrapping {
 	return map[string]wrapping{
-		"as it is":                {func(c net.Conn) net.Conn { return c }, true, false},
-		"nothing but a net.Conn":  {func(c net.Conn) net.Conn { return bare{c} }, false, false},
-		"with all methods":        {func(c net.Conn) net.Conn { return whole{c.(*net.TCPConn)} }, true, false},
-		"with its socket":         {func(c net.Conn) net.Conn { return socket{bare{c}} }, true, false},
-		"with what it goes over":  {func(c net.Conn) net.Conn { return layered{bare{c}} }, true, false},
-		"two layers":              {func(c net.Conn) net.Conn { return layered{bare{layered{bare{c}}}} }, true, false},
-		"TLS":                     {func(c net.Conn) net.Conn { return tls.Client(c, config) }, true, true},
-		"TLS over a net.Conn":     {func(c net.Conn) net.Conn { return tls.Client(bare{c}, config) }, false, true},
-		"TLS over what is layers": {func(c net.Conn) net.Conn { return tls.Client(layered{bare{c}}, config) }, true, true},
+		"as it is":               {func(c net.Conn) net.Conn { return c }, true, false},
+		"nothing but a net.Conn": {func(c net.Conn) net.Conn { return bare{c} }, false, false},
+		"with all methods":       {func(c net.Conn) net.Conn { return whole{c.(*net.TCPConn)} }, true, false},
+		"with its socket":        {func(c net.Conn) net.Conn { return socket{bare{c}} }, true, false},
+		"with what it goes over": {func(c net.Conn) net.Conn { return layered{bare{c}} }, true, false},
+		"two layers":             {func(c net.Conn) net.Conn { return layered{bare{layered{bare{c}}}} }, true, false},
+		"TLS":                    {func(c net.Conn) net.Conn { return tls.Client(c, config) }, true, true},
+		"TLS over a net.Conn":    {func(c net.Conn) net.Conn { return tls.Client(bare{c}, config) }, false, true},
+		"TLS over what is layers": {func(c net.Conn) net.Conn {
+			return tls.Client(layered{bare{c}}, config)
+		}, true, true},
 	}
 }
 
@@ -65,14 +67,17 @@ func connected(t *testing.T, certificate *redistest.Certificate, w wrapping) (*w
 	must(t, err)
 	defer l.Close()
 	p := new(peer)
-	config := wire.Config{Network: "tcp", Addr: l.Addr().String(), Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := new(net.Dialer).DialContext(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		p.mine = c.(*net.TCPConn)
-		return w.wrap(c), nil
-	}}
+	config := wire.Config{
+		Network: "tcp", Addr: l.Addr().String(),
+		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := new(net.Dialer).DialContext(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			p.mine = c.(*net.TCPConn)
+			return w.wrap(c), nil
+		},
+	}
 	c, _, err := config.Dial(within(t, patience))
 	must(t, err)
 	t.Cleanup(func() { _ = c.Close() })

@@ -79,14 +79,16 @@ func (c *Config) steps(ctx context.Context) ([]step, error) {
 			user = "default"
 		}
 		if password != "" {
-			steps = append(steps, step{name: "AUTH", words: []string{"auth", user, password}, secret: password, expect: &ExpectOK})
+			steps = append(steps,
+				step{name: "AUTH", words: []string{"auth", user, password}, secret: password, expect: &ExpectOK})
 		}
 	}
 	if c.Protocol == 3 {
 		steps = append(steps, step{name: "HELLO", words: []string{"hello", "3"}, expect: &ExpectAny, optional: true})
 	}
 	if c.ClientName != "" {
-		steps = append(steps, step{name: "CLIENT SETNAME", words: []string{"client", "setname", c.ClientName}, expect: &ExpectOK})
+		steps = append(steps,
+			step{name: "CLIENT SETNAME", words: []string{"client", "setname", c.ClientName}, expect: &ExpectOK})
 	}
 	if c.DB != 0 {
 		steps = append(steps, step{name: "SELECT", words: []string{"select", strconv.Itoa(c.DB)}, expect: &ExpectOK})

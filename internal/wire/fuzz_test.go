@@ -34,10 +34,14 @@ func taken(raw []byte, expect *wire.Expect) uint64 {
 
 // replies are right and wrong replies of a server.
 var replies = []string{
-	"+OK\r\n", "+QUEUED\r\n", "-ERR x\r\n", ":1\r\n", "$2\r\nOK\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n", "*2\r\n:1\r\n$1\r\nx\r\n", "*1\r\n*1\r\n*1\r\n:1\r\n",
-	"_\r\n", "#t\r\n", ",1.5\r\n", "(1\r\n", "!3\r\nERR\r\n", "=6\r\ntxt:OK\r\n", "=2\r\nab\r\n", "%1\r\n+a\r\n:1\r\n", "~1\r\n+OK\r\n", ">2\r\n+x\r\n*1\r\n:1\r\n+OK\r\n", "|1\r\n+a\r\n+b\r\n+OK\r\n",
-	"$999999999999\r\n", "$536870912\r\nx", "*999999999\r\n", "%999999999\r\n", "*-5\r\n", "%4611686018427387905\r\n", ":9223372036854775808\r\n", "$9223372036854775807\r\n", "+OK\r\n+OK\r\n", "", "\r\n", "+OK\n",
-	strings.Repeat("*1\r\n", 100), "-" + strings.Repeat("x", 5000) + "\r\n", "+" + strings.Repeat("x", 5000) + "\r\n", strings.Repeat(">1\r\n:1\r\n", 10) + ":5\r\n",
+	"+OK\r\n", "+QUEUED\r\n", "-ERR x\r\n", ":1\r\n", "$2\r\nOK\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n",
+	"*2\r\n:1\r\n$1\r\nx\r\n", "*1\r\n*1\r\n*1\r\n:1\r\n",
+	"_\r\n", "#t\r\n", ",1.5\r\n", "(1\r\n", "!3\r\nERR\r\n", "=6\r\ntxt:OK\r\n", "=2\r\nab\r\n", "%1\r\n+a\r\n:1\r\n",
+	"~1\r\n+OK\r\n", ">2\r\n+x\r\n*1\r\n:1\r\n+OK\r\n", "|1\r\n+a\r\n+b\r\n+OK\r\n",
+	"$999999999999\r\n", "$536870912\r\nx", "*999999999\r\n", "%999999999\r\n", "*-5\r\n", "%4611686018427387905\r\n",
+	":9223372036854775808\r\n", "$9223372036854775807\r\n", "+OK\r\n+OK\r\n", "", "\r\n", "+OK\n",
+	strings.Repeat("*1\r\n", 100), "-" + strings.Repeat("x", 5000) + "\r\n", "+" + strings.Repeat("x", 5000) +
+		"\r\n", strings.Repeat(">1\r\n:1\r\n", 10) + ":5\r\n",
 }
 
 // FuzzReply: reading any bytes of a server does not panic, and takes no more memory than has come or was expected.
@@ -79,7 +83,8 @@ func wrong(raw []byte, reply, inPieces *wire.Reply, expect *wire.Expect) string 
 	case reply.OK() && !bytes.HasSuffix(raw, []byte("+OK\r\n")):
 		return fmt.Sprintf("%q is OK", raw)
 	case kind != wire.Failure && len(raw) > 0 && !same(inPieces, reply):
-		return fmt.Sprintf("%q is %v (%v), and in pieces %v (%v)", raw, kind, reply.Err(), inPieces.Kind(), inPieces.Err())
+		return fmt.Sprintf("%q is %v (%v), and in pieces %v (%v)", raw, kind, reply.Err(), inPieces.Kind(),
+			inPieces.Err())
 	default:
 		return ""
 	}
@@ -88,9 +93,12 @@ func wrong(raw []byte, reply, inPieces *wire.Reply, expect *wire.Expect) string 
 // inPieces reads the same bytes from a connection that delivers a few at a time, and then ends.
 func inPieces(t *testing.T, raw []byte, step int, expect *wire.Expect) wire.Reply {
 	t.Helper()
-	config := wire.Config{Network: "tcp", Addr: "fake", Dialer: func(context.Context, string, string) (net.Conn, error) {
-		return &pieces{left: raw, step: step}, nil
-	}}
+	config := wire.Config{
+		Network: "tcp", Addr: "fake",
+		Dialer: func(context.Context, string, string) (net.Conn, error) {
+			return &pieces{left: raw, step: step}, nil
+		},
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	conn, _, err := config.Dial(ctx)
@@ -105,7 +113,8 @@ func inPieces(t *testing.T, raw []byte, step int, expect *wire.Expect) wire.Repl
 }
 
 func same(a, b *wire.Reply) bool {
-	return a.Kind() == b.Kind() && a.Int() == b.Int() && a.Str() == b.Str() && fmt.Sprint(a.Err()) == fmt.Sprint(b.Err()) &&
+	return a.Kind() == b.Kind() && a.Int() == b.Int() && a.Str() == b.Str() &&
+		fmt.Sprint(a.Err()) == fmt.Sprint(b.Err()) &&
 		slices.EqualFunc(a.Items(), b.Items(), func(a, b wire.Reply) bool { return same(&a, &b) })
 }
 

@@ -50,7 +50,9 @@ func TestGarbledReplies(t *testing.T) {
 			return
 		}
 	}
-	for _, k := range []wire.Kind{wire.Status, wire.Number, wire.Text, wire.Null, wire.Array, wire.Refusal, wire.Failure} {
+	for _, k := range []wire.Kind{
+		wire.Status, wire.Number, wire.Text, wire.Null, wire.Array, wire.Refusal, wire.Failure,
+	} {
 		if kinds[k] < n/4000 {
 			t.Errorf("%d of %d were %v: this shows little", kinds[k], n, k)
 		}
@@ -73,7 +75,10 @@ func TestControlWrongRepliesAreNoticed(t *testing.T) {
 	}{
 		{"nothing was read", "+OK\r\n", nothing, nothing, ok},
 		{"not what was expected", "+OK\r\n", read("+OK\r\n", ok), read("+OK\r\n", ok), number},
-		{"another status", "+QUEUED\r\n", read("+QUEUED\r\n", &wire.ExpectAny), read("+QUEUED\r\n", &wire.ExpectAny), &wire.Expect{Kinds: wire.Of(wire.Status), Status: "OK"}},
+		{
+			"another status", "+QUEUED\r\n", read("+QUEUED\r\n", &wire.ExpectAny), read("+QUEUED\r\n", &wire.ExpectAny),
+			&wire.Expect{Kinds: wire.Of(wire.Status), Status: "OK"},
+		},
 		{"not OK", "+NO\r\n", read("+OK\r\n", ok), read("+OK\r\n", ok), ok},
 		{"another in pieces", ":1\r\n", read(":1\r\n", number), read(":2\r\n", number), number},
 	} {

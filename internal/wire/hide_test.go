@@ -14,9 +14,10 @@ func TestHazard119PiecesOfSecretsAreHidden(t *testing.T) {
 		"-ERR unknown command 'x', args: 'me/0123456789abcdefGHIJ' 'k'\r\n": "ERR unknown command 'x', args: 'me…' 'k'",
 		"-ERR 'ME/0123456789ABCDEFghij'\r\n":                                "ERR 'ME…'",
 		"-ERR 'me/0123456\r\n":                                              "ERR 'me…",
-		"-ERR 'me/012345\r\n":                                               "ERR 'me/012345", // seven bytes are no secret
-		"-ERR cdefghij, 456789abc\r\n":                                      "ERR …, …",
-		"-NOPERM no rights\r\n":                                             "NOPERM no rights",
+		// seven bytes are no secret
+		"-ERR 'me/012345\r\n":          "ERR 'me/012345",
+		"-ERR cdefghij, 456789abc\r\n": "ERR …, …",
+		"-NOPERM no rights\r\n":        "NOPERM no rights",
 	} {
 		reply := wire.Parse([]byte(raw), &wire.ExpectAny)
 		if reply.Hide(secret, "", "short"); reply.Err().Error() != want || reply.Kind() != wire.Refusal {

@@ -288,7 +288,8 @@ func Parse(raw []byte, expect *Expect) Reply {
 	in := bufio.NewReaderSize(from, bufferSize)
 	reply, err := Read(in, expect)
 	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), err == nil && (from.Len() > 0 || in.Buffered() > 0):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), err == nil &&
+		(from.Len() > 0 || in.Buffered() > 0):
 		return Failed(malformed(raw))
 	case err != nil:
 		return Failed(err)

@@ -17,7 +17,10 @@ var ErrSilent = errors.New("nothing was published")
 
 // expectMessage describes the messages of a subscription. A message is the name of a key. A text that is longer than
 // any sensible key is skipped.
-var expectMessage = Expect{Kinds: Of(Status, Number, Text, Null, Array, Map, Other, Push), Items: 1024, Text: 1 << 20, Depth: 6}
+var expectMessage = Expect{
+	Kinds: Of(Status, Number, Text, Null, Array, Map, Other, Push), Items: 1024, Text: 1 << 20,
+	Depth: 6,
+}
 
 // Subscribe listens to a channel. The connection must not be used for anything else from then on. The first message
 // confirms the subscription.

@@ -78,7 +78,8 @@ func TestAWaitForAReplyEnds(t *testing.T) {
 	for range 2 {
 		err := c.SendAndWait([]byte("x"), time.Now().Add(20*time.Millisecond))
 		reply := c.Reply(&wire.ExpectOK)
-		if timeout, is := reply.Err().(net.Error); err != nil || !is || !timeout.Timeout() { //nolint:errorlint // as it is
+		//nolint:errorlint // as it is
+		if timeout, is := reply.Err().(net.Error); err != nil || !is || !timeout.Timeout() {
 			t.Fatalf("no answer: %v, %v", err, reply.Err())
 		}
 		c, p = connected(t, nil, wrappings(nil)["as it is"])

@@ -83,7 +83,8 @@ const (
 // String returns the kind's name in the protocol.
 func (k Kind) String() string {
 	return [...]string{
-		"nothing", "a failure", "an error", "a simple string", "an integer", "a bulk string", "a null", "an array", "a map or set",
+		"nothing", "a failure", "an error", "a simple string", "an integer", "a bulk string", "a null", "an array",
+		"a map or set",
 		"a value of another kind", "a push",
 	}[k]
 }

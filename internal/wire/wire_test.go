@@ -53,10 +53,14 @@ func TestAnUnreadReplyIsAnError(t *testing.T) {
 
 func TestRepliesAreParsed(t *testing.T) {
 	for raw, want := range map[string]string{
-		"+OK\r\n": "a simple string OK true", "+QUEUED\r\n": "a simple string QUEUED false", "$2\r\nOK\r\n": "a bulk string OK false",
-		":7\r\n": "an integer 7", "$-1\r\n": "a null", "*-1\r\n": "a null", "_\r\n": "a null", "#t\r\n": "a value of another kind",
-		",1.5\r\n": "a value of another kind", "=6\r\ntxt:ab\r\n": "a bulk string ab false", "*2\r\n:1\r\n+a\r\n": "an array of 2",
-		"%1\r\n+a\r\n:1\r\n": "a map or set of 2", "~1\r\n:1\r\n": "a map or set of 1", "-ERR x\r\n": "an error: ERR x", "!5\r\nERR y\r\n": "an error: ERR y",
+		"+OK\r\n": "a simple string OK true", "+QUEUED\r\n": "a simple string QUEUED false",
+		"$2\r\nOK\r\n": "a bulk string OK false",
+		":7\r\n":       "an integer 7", "$-1\r\n": "a null", "*-1\r\n": "a null", "_\r\n": "a null",
+		"#t\r\n":   "a value of another kind",
+		",1.5\r\n": "a value of another kind", "=6\r\ntxt:ab\r\n": "a bulk string ab false",
+		"*2\r\n:1\r\n+a\r\n": "an array of 2",
+		"%1\r\n+a\r\n:1\r\n": "a map or set of 2", "~1\r\n:1\r\n": "a map or set of 1", "-ERR x\r\n": "an error: ERR x",
+		"!5\r\nERR y\r\n": "an error: ERR y",
 		">2\r\n+a\r\n*1\r\n%1\r\n:1\r\n:2\r\n:3\r\n": "an integer 3", "|1\r\n+a\r\n+b\r\n:4\r\n": "an integer 4",
 		"-a\x1b\x00b\r\n": "an error: a??b",
 	} {
@@ -81,15 +85,19 @@ func TestRepliesAreParsed(t *testing.T) {
 func TestAReplyBeyondItsBoundIsAnError(t *testing.T) {
 	small := wire.Expect{Kinds: wire.Of(wire.Text, wire.Array, wire.Number), Items: 4, Text: 8, Depth: 2}
 	for _, raw := range []string{
-		"*5\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n", "*2\r\n*2\r\n:1\r\n:1\r\n*1\r\n:1\r\n", "*1\r\n*1\r\n*1\r\n:1\r\n", "$536870913\r\n", "+OK\r\n", "_\r\n",
-		":" + strings.Repeat("1", 40) + "\r\n", "+" + strings.Repeat("x", 5000) + "\r\n", ":1\r\n:2\r\n", ":1\r\n\n", "$1\r\nx\n\r", "*2\r\n:1\r\n", "$-2\r\n", "=3\r\nabc\r\n",
-		"?\r\n", ":1\n", "%9223372036854775807\r\n", "*9223372036854775807\r\n", "-" + strings.Repeat("x", 2<<20) + "\r\n",
+		"*5\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n", "*2\r\n*2\r\n:1\r\n:1\r\n*1\r\n:1\r\n", "*1\r\n*1\r\n*1\r\n:1\r\n",
+		"$536870913\r\n", "+OK\r\n", "_\r\n",
+		":" + strings.Repeat("1", 40) + "\r\n", "+" + strings.Repeat("x", 5000) + "\r\n", ":1\r\n:2\r\n", ":1\r\n\n",
+		"$1\r\nx\n\r", "*2\r\n:1\r\n", "$-2\r\n", "=3\r\nabc\r\n",
+		"?\r\n", ":1\n", "%9223372036854775807\r\n", "*9223372036854775807\r\n", "-" + strings.Repeat("x", 2<<20) +
+			"\r\n",
 	} {
 		if r := wire.Parse([]byte(raw), &small); !errors.Is(r.Err(), wire.ErrProtocol) || r.Kind() != wire.Failure {
 			t.Errorf("%.40q is %v, %v", raw, r.Kind(), r.Err())
 		}
 	}
-	if r := wire.Parse([]byte("$9\r\n123456789\r\n"), &small); r.Err() != nil || r.Str() != "" { // the control: read past
+	// the control: read past
+	if r := wire.Parse([]byte("$9\r\n123456789\r\n"), &small); r.Err() != nil || r.Str() != "" {
 		t.Errorf("a text that is too long: %q, %v", r.Str(), r.Err())
 	}
 }
@@ -97,7 +105,8 @@ func TestAReplyBeyondItsBoundIsAnError(t *testing.T) {
 // FuzzRead: reading any bytes ends without a panic. A reply that is read is of an expected kind, within its bounds.
 func FuzzRead(f *testing.F) {
 	for _, raw := range []string{
-		"+OK\r\n", "-ERR x\r\n", ":1\r\n", "$1\r\nx\r\n", "*2\r\n:1\r\n$1\r\nx\r\n", ">1\r\n:1\r\n:2\r\n", "%1\r\n+a\r\n+b\r\n", "$999999999\r\nx", "*1\r\n*1\r\n",
+		"+OK\r\n", "-ERR x\r\n", ":1\r\n", "$1\r\nx\r\n", "*2\r\n:1\r\n$1\r\nx\r\n", ">1\r\n:1\r\n:2\r\n",
+		"%1\r\n+a\r\n+b\r\n", "$999999999\r\nx", "*1\r\n*1\r\n",
 	} {
 		f.Add([]byte(raw), uint16(0xffff))
 	}
@@ -137,7 +146,8 @@ func TestASetUpFollowsTheConfig(t *testing.T) {
 		}
 		c, answers, err := config.Dial(within(t, patience), []string{"client", "list"}, []string{"client", "getname"})
 		must(t, err)
-		if got := answers[0].Str(); !strings.Contains(got, "name=me") || !strings.Contains(got, "db=3") || !strings.Contains(got, fmt.Sprintf("resp=%d", protocol)) {
+		if got := answers[0].Str(); !strings.Contains(got, "name=me") || !strings.Contains(got, "db=3") ||
+			!strings.Contains(got, fmt.Sprintf("resp=%d", protocol)) {
 			t.Errorf("version %d: %s, %v", protocol, got, answers[0].Err())
 		}
 		if answers[1].Str() != "me" || !c.Clean() {
@@ -166,7 +176,9 @@ func TestAUnixSocketIsDialled(t *testing.T) {
 
 // A different status is the reply to another command.
 func TestOnlyTheExpectedStatusIsAReply(t *testing.T) {
-	for raw, want := range map[string]wire.Kind{"+OK\r\n": wire.Status, "+QUEUED\r\n": wire.Failure, "+ok\r\n": wire.Failure, "-ERR no\r\n": wire.Refusal} {
+	for raw, want := range map[string]wire.Kind{
+		"+OK\r\n": wire.Status, "+QUEUED\r\n": wire.Failure, "+ok\r\n": wire.Failure, "-ERR no\r\n": wire.Refusal,
+	} {
 		if r := wire.Parse([]byte(raw), &wire.ExpectOK); r.Kind() != want {
 			t.Errorf("%q is %v, want %v", raw, r.Kind(), want)
 		}
@@ -200,7 +212,8 @@ func exchangeWith(t *testing.T, raw string) (*wire.Conn, wire.Reply) {
 func TestAConnectionIsNotUsedAfterUnaskedBytes(t *testing.T) {
 	c, reply := exchangeWith(t, "+OK\r\n+OK\r\n")
 	if reply.Err() != nil || c.Drained() || c.Clean() || !c.Overfull() {
-		t.Errorf("two replies: %v, drained %t, clean %t, overfull %t", reply.Err(), c.Drained(), c.Clean(), c.Overfull())
+		t.Errorf("two replies: %v, drained %t, clean %t, overfull %t", reply.Err(), c.Drained(), c.Clean(),
+			c.Overfull())
 	}
 	c, reply = exchangeWith(t, "?\r\n:1\r\n")
 	if !errors.Is(reply.Err(), wire.ErrProtocol) || c.Drained() {
@@ -258,7 +271,9 @@ func TestASetUpWithWrongRepliesMakesNoConnection(t *testing.T) {
 			more, _ := conn.Read(b[n:])
 			ended <- string(b[n : n+more])
 		}()
-		c, _, err := (&wire.Config{Network: "tcp", Addr: listener.Addr().String(), DB: 1, ClientName: "me"}).Dial(within(t, patience/20))
+		c, _, err := (&wire.Config{Network: "tcp", Addr: listener.Addr().String(), DB: 1, ClientName: "me"}).Dial(
+			within(t, patience/20),
+		)
 		if err == nil || c != nil {
 			t.Errorf("%q: a connection", reply)
 			_ = c.Close()
