@@ -120,7 +120,8 @@ func TestASoundSetHasNothingToMend(t *testing.T) {
 	wants(t, got, audit.Note, "", "All masters are on 127.0.0.1.")
 	for i, m := range got.Masters {
 		if m.Err != nil || m.Name != servers[i].Addr() || len(m.RunID) != 40 || m.Role != "master" || m.Version == "" ||
-			m.Persistence != "aof, fsync always" || m.Latency <= 0 || m.ClockOffset.Abs() > time.Second || m.ClockRateError <= 0 {
+			m.Persistence != "aof, fsync always" || m.Latency <= 0 || m.ClockOffset.Abs() > time.Second ||
+			m.ClockRateError <= 0 {
 			t.Errorf("master %d reports %+v", i, m)
 		}
 		left, err := servers[i].Client().Keys(t.Context(), "*").Result()
@@ -137,9 +138,11 @@ func TestHazard33TheSameServerListedTwiceIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	masters := []redlock.Master{
-		masterOf(t, &redis.Options{Addr: servers[0].Addr()}), masterOf(t, &redis.Options{Addr: servers[1].Addr()}), again,
+		masterOf(t, &redis.Options{Addr: servers[0].Addr()}), masterOf(t, &redis.Options{Addr: servers[1].Addr()}),
+		again,
 	}
-	wants(t, look(t, masters, redlock.Options{}), audit.Unsafe, servers[0].Addr()+", "+again.Name(), "They are one server")
+	wants(t, look(t, masters, redlock.Options{}), audit.Unsafe, servers[0].Addr()+", "+again.Name(),
+		"They are one server")
 }
 
 func TestHazard33AReplicaListedAsAMasterIsFound(t *testing.T) {
@@ -168,17 +171,19 @@ func TestAGuardMakesUpForPersistence(t *testing.T) {
 	t.Cleanup(func() { _ = m.Close() })
 	masters := []redlock.Master{m} // other masters would also need a guard
 	wants(t, look(t, masters, redlock.Options{}), audit.Risk, server.Addr(), "does not vote for another")
-	redistest.Eventually(t, 10*time.Second, func() bool { return m.Client().Ping(t.Context()).Err() == nil }, "the guard to pass")
+	redistest.Eventually(t, 10*time.Second, func() bool { return m.Client().Ping(t.Context()).Err() == nil },
+		"the guard to pass")
 	wants(t, look(t, masters, redlock.Options{}), audit.Note, server.Addr(), "does not vote for 1.5s after one")
 }
 
 func TestATimeoutBelowTheRoundTripIsFound(t *testing.T) {
 	t.Parallel()
 	server := sound(t, 1)[0]
-	m := masterOf(t, &redis.Options{Addr: server.Addr(), Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-		return farConn{conn}, err
-	}})
+	m := masterOf(t,
+		&redis.Options{Addr: server.Addr(), Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+			return farConn{conn}, err
+		}})
 	// The timeout is far longer than a request takes on a busy machine.
 	got := look(t, among(t, m), redlock.Options{RequestTimeout: 100 * time.Millisecond})
 	wants(t, got, audit.Risk, server.Addr(), "It answers in ")
@@ -234,9 +239,24 @@ func TestAServersClockAndDiskStateAreJudged(t *testing.T) {
 		severity audit.Severity
 		what     string
 	}{
-		{"an hour ahead", liar{skew: func(t time.Time) time.Time { return t.Add(time.Hour) }}, audit.Risk, "Its clock is off by 1h0m0"},
-		{"five percent fast", liar{skew: func(t time.Time) time.Time { return t.Add(fast(t) / 20) }}, audit.Unsafe, "% faster than this machine's"},
-		{"five percent slow", liar{skew: func(t time.Time) time.Time { return t.Add(-slow(t) / 20) }}, audit.Unsafe, "% slower than this machine's"},
+		{
+			"an hour ahead",
+			liar{skew: func(t time.Time) time.Time { return t.Add(time.Hour) }},
+			audit.Risk,
+			"Its clock is off by 1h0m0",
+		},
+		{
+			"five percent fast",
+			liar{skew: func(t time.Time) time.Time { return t.Add(fast(t) / 20) }},
+			audit.Unsafe,
+			"% faster than this machine's",
+		},
+		{
+			"five percent slow",
+			liar{skew: func(t time.Time) time.Time { return t.Add(-slow(t) / 20) }},
+			audit.Unsafe,
+			"% slower than this machine's",
+		},
 		{"disk full", liar{info: func(s string) string {
 			return strings.Replace(s, "aof_last_write_status:ok", "aof_last_write_status:err", 1)
 		}}, audit.Risk, "It could not write its append-only file."},
@@ -283,24 +303,40 @@ func TestHazard41AServerThatIsTooOldIsFound(t *testing.T) {
 func TestHazard40EveryServersWordsForAMissingRightAreKnown(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ reply, what string }{
-		{"ERR The user executing the script can't run this command or subcommand script: 71923a, on @user_script:1.", "may not do what a lock needs"},
-		{"ERR ACL failure in script: User app has no permissions to run the 'del' command script: 71923a, on @user_script:1.", "may not do what a lock needs"},
-		{"ERR ACL failure in script: User app has no permissions to run the 'del' command script: on @user_script:1.", "may not do what a lock needs"},
+		{
+			"ERR The user executing the script can't run this command or subcommand script: 71923a, on @user_script:1.",
+			"may not do what a lock needs",
+		},
+		{"ERR ACL failure in script: User app has no permissions to run the 'del' command script: 71923a, on " +
+			"@user_script:1.", "may not do what a lock needs"},
+		{
+			"ERR ACL failure in script: User app has no permissions to run the 'del' command script: on " +
+				"@user_script:1.",
+			"may not do what a lock needs",
+		},
 		{"NOPERM this user has no permissions to run the 'evalsha' command", "may not do what a lock needs"},
 		{"NOPERM User app has no permissions to run the 'evalsha' command", "may not do what a lock needs"},
-		{"ERR The user executing the script can't access at least one of the keys mentioned in the command arguments script: 05768a, on @user_script:1.", "may only use certain keys"},
-		{"ERR ACL failure in script: No permissions to access a key script: 05768a, on @user_script:1.", "may only use certain keys"},
-		{"NOPERM this user has no permissions to access one of the keys used as arguments", "may only use certain keys"},
+		{"ERR The user executing the script can't access at least one of the keys mentioned in the command arguments " +
+			"script: 05768a, on @user_script:1.", "may only use certain keys"},
+		{
+			"ERR ACL failure in script: No permissions to access a key script: 05768a, on @user_script:1.",
+			"may only use certain keys",
+		},
+		{"NOPERM this user has no permissions to access one of the keys used as arguments", "may only use " +
+			"certain keys"},
 		{"NOPERM No permissions to access a key", "may only use certain keys"},
 		{"NOREPLICAS Not enough good replicas to write.", "A lock could not be taken"}, // the control: another error
 	} {
 		t.Run(test.reply, func(t *testing.T) {
 			t.Parallel()
 			server := sound(t, 1)[0]
-			m := foreignErrors{masterOf(t, &redis.Options{Addr: server.Addr()}).(*single.Master), replyError(test.reply)}
+			m := foreignErrors{
+				masterOf(t, &redis.Options{Addr: server.Addr()}).(*single.Master), replyError(test.reply),
+			}
 			found := look(t, among(t, m), redlock.Options{}).Findings
 			if !slices.ContainsFunc(found, func(f audit.Finding) bool {
-				return f.Master == server.Addr() && strings.Contains(f.What, test.what) && strings.Contains(f.What, test.reply[:20])
+				return f.Master == server.Addr() && strings.Contains(f.What, test.what) &&
+					strings.Contains(f.What, test.reply[:20])
 			}) {
 				t.Errorf("want %q with the server's text in\n%v", test.what, found)
 			}
@@ -346,8 +382,10 @@ func TestMastersOfOthersAreTriedAsFarAsPossible(t *testing.T) {
 	t.Parallel()
 	server := sound(t, 1)[0]
 	m := masterOf(t, &redis.Options{Addr: server.Addr()})
-	wants(t, look(t, among(t, foreign{Master: m}), redlock.Options{}), audit.Note, server.Addr(), "no access to the server")
-	wants(t, look(t, among(t, foreign{m, true}), redlock.Options{}), audit.Unsafe, server.Addr(), "refuses a held key, it did not")
+	wants(t, look(t, among(t, foreign{Master: m}), redlock.Options{}), audit.Note, server.Addr(),
+		"no access to the server")
+	wants(t, look(t, among(t, foreign{m, true}), redlock.Options{}), audit.Unsafe, server.Addr(),
+		"refuses a held key, it did not")
 }
 
 func TestMastersBehindOtherKindsOfClientsCanBeChecked(t *testing.T) {

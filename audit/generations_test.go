@@ -25,10 +25,14 @@ func TestMastersThatKnowDifferentGenerationsAreFound(t *testing.T) {
 	}{
 		{told: [3]string{}},
 		{told: [3]string{"3", "3", "3"}},
-		{told: [3]string{"3", "3", ""}, behind: 2, severity: audit.Note, what: "It knows no generation, and others know 3."},
-		{told: [3]string{"3", "2", "3"}, behind: 1, severity: audit.Note, what: "It knows generation 2, and others know 3."},
-		{told: [3]string{"1", "3", "3"}, behind: 0, severity: audit.Risk, what: "It knows generation 1, and others know 3."},
-		{told: [3]string{"something else", "3", "3"}, behind: 0, severity: audit.Risk, what: "something else than a generation"},
+		{told: [3]string{"3", "3", ""}, behind: 2, severity: audit.Note, what: "It knows no generation, and others " +
+			"know 3."},
+		{told: [3]string{"3", "2", "3"}, behind: 1, severity: audit.Note, what: "It knows generation 2, and others " +
+			"know 3."},
+		{told: [3]string{"1", "3", "3"}, behind: 0, severity: audit.Risk, what: "It knows generation 1, and others " +
+			"know 3."},
+		{told: [3]string{"something else", "3", "3"}, behind: 0, severity: audit.Risk, what: "something else than a " +
+			"generation"},
 	} {
 		t.Run(fmt.Sprint(c.told), func(t *testing.T) {
 			for i, s := range servers {

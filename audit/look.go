@@ -237,7 +237,11 @@ func (f *facts) tryLock(ctx context.Context, m Master) {
 		want    single.Outcome
 	}{
 		{"takes a free key", single.Request{Op: single.Acquire, Owner: mine, TTL: probeTTL}, single.Granted},
-		{"refuses a held key", single.Request{Op: single.Acquire, Owner: owner.Random(), TTL: probeTTL}, single.Refused},
+		{
+			"refuses a held key",
+			single.Request{Op: single.Acquire, Owner: owner.Random(), TTL: probeTTL},
+			single.Refused,
+		},
 		{"extends for the owner", single.Request{Op: single.Extend, Owner: mine, TTL: probeTTL}, single.Granted},
 		{"shows who holds a key", single.Request{Op: single.Inspect}, single.Granted},
 		{"refuses a release by others", single.Request{Op: single.Release, Owner: owner.Random()}, single.Refused},

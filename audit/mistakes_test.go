@@ -178,7 +178,8 @@ func TestHazard33EveryPlantedMistakeIsFound(t *testing.T) {
 	for _, p := range mistakes {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			s := redistest.Start(t, redistest.WithAOF(), redistest.WithArgs(p.args...), redistest.WithPassword(p.password))
+			s := redistest.Start(t, redistest.WithAOF(), redistest.WithArgs(p.args...),
+				redistest.WithPassword(p.password))
 			if p.plant != nil {
 				p.plant(t, s)
 			}

@@ -72,7 +72,8 @@ func (j *judgement) unreachable() {
 		return
 	}
 	if reply := replyIn(j.Err); redis.IsAuthError(reply) {
-		j.add(Risk, "It does not let this client in: "+sentence(reply.Error()), "Its vote is unknown; a quorum has to do without it.",
+		j.add(Risk, "It does not let this client in: "+sentence(reply.Error()),
+			"Its vote is unknown; a quorum has to do without it.",
 			"Give the right user and password.")
 		return
 	}
@@ -88,7 +89,8 @@ func remedy(err error, secure bool) string {
 	text := err.Error()
 	switch {
 	case isUnknown || strings.Contains(text, "signed by unknown authority"):
-		return "Its certificate is signed by an authority that is not trusted here: give the right authority (redlock -tls-ca), or check which server answers at this address."
+		return "Its certificate is signed by an authority that is not trusted here: give the right authority " +
+			"(redlock -tls-ca), or check which server answers at this address."
 	case isName || strings.Contains(text, "x509: "):
 		return "Its certificate is not valid for this address: check its names, dates and use, and the address."
 	case isNoTLS || strings.Contains(text, "does not look like a TLS handshake"):
@@ -96,11 +98,13 @@ func remedy(err error, secure bool) string {
 	case strings.Contains(text, "HTTP/"):
 		return "An HTTP server answers at this address: give the host and port of a Redis server."
 	case strings.Contains(text, "tls: "):
-		return "It refuses this TLS connection: check which certificate and versions it wants (redlock -tls-cert, -tls-key)."
+		return "It refuses this TLS connection: check which certificate and versions it wants (redlock -tls-cert, " +
+			"-tls-key)."
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
 		return "It closes the connection: it may want TLS (rediss://), refuse this address, or be no Redis server."
 	case secure && isTimeout(err): // a Redis without TLS waits for the end of the line
-		return "Check that it runs, can be reached from here, and speaks TLS at this port. If it does not speak TLS, use redis:// instead of rediss://."
+		return "Check that it runs, can be reached from here, and speaks TLS at this port. If it does not speak TLS, " +
+			"use redis:// instead of rediss://."
 	default:
 		return "Check that it runs and can be reached from here."
 	}
@@ -113,7 +117,8 @@ func isTimeout(err error) bool {
 
 func (j *judgement) permissions() {
 	if len(j.denied) > 0 {
-		j.add(Note, "It does not answer "+strings.Join(j.denied, ", ")+".", "The facts that they report are not checked.",
+		j.add(Note, "It does not answer "+strings.Join(j.denied, ", ")+".",
+			"The facts that they report are not checked.",
 			"Permit them to this user, or run the check as another user.")
 	}
 	if j.client && j.publish != nil && isReply(j.publish) {
@@ -166,21 +171,25 @@ func (j *judgement) memory() {
 }
 
 func (j *judgement) durability() {
-	const fix = "appendonly yes and appendfsync always; or a restart guard (Options.RestartGuard with Dial or single.Open; redlock -restart-guard)."
+	const fix = "appendonly yes and appendfsync always; or a restart guard (Options.RestartGuard with Dial or " +
+		"single.Open; redlock -restart-guard)."
 	switch {
 	case j.info["loading"] == "1":
 		j.add(Risk, "It is loading its data.", "It does not vote until it has loaded them.", "Wait.")
 	case j.info["aof_last_write_status"] == "err":
-		j.add(Risk, "It could not write its append-only file.", "It refuses locks, or forgets them with a restart.", "Repair its disk.")
+		j.add(Risk, "It could not write its append-only file.", "It refuses locks, or forgets them with a restart.",
+			"Repair its disk.")
 	case j.info["rdb_last_bgsave_status"] == "err" && j.config["save"] != "":
-		j.add(Risk, "Its last snapshot failed.", "It refuses writes until a snapshot succeeds (stop-writes-on-bgsave-error), locks too.",
+		j.add(Risk, "Its last snapshot failed.",
+			"It refuses writes until a snapshot succeeds (stop-writes-on-bgsave-error), locks too.",
 			"Repair its disk, or turn snapshots off.")
 	}
 	switch {
 	case j.keepsAll():
 	case j.Guard > 0:
 		j.add(Note, fmt.Sprintf("It may forget locks with a restart, and does not vote for %v after one.", j.Guard),
-			"That is safe as long as no ttl is longer, for every user of these masters.", "Keep the guard at the longest ttl.")
+			"That is safe as long as no ttl is longer, for every user of these masters.",
+			"Keep the guard at the longest ttl.")
 	case j.info["aof_enabled"] != "1":
 		j.add(Unsafe, "A restart loses its data (persistence: "+j.Persistence+"), and it votes again at once.",
 			"After a restart it has forgotten its locks, so two clients can get a majority.", fix)
@@ -202,7 +211,8 @@ func (j *judgement) version() {
 	minor, err2 := strconv.Atoi(parts[1])
 	if errors.Join(err, err2) == nil && (major < minMajor || major == minMajor && minor < minMinor) {
 		j.add(Risk, "It is Redis "+j.Version+".",
-			"It does not know ZADD GT, which fenced locks need, and before version 5 no script may write after it has read the time; "+
+			"It does not know ZADD GT, which fenced locks need, and before version 5 no script may write after it "+
+				"has read the time; "+
 				"its votes are errors then.",
 			fmt.Sprintf("Use version %d.%d or later, or Valkey.", minMajor, minMinor))
 	}
@@ -216,11 +226,14 @@ func (j *judgement) latency(s *Settings) {
 		j.add(Risk, what, fmt.Sprintf("Options.RequestTimeout is %v: votes will often be unknown.", s.RequestTimeout),
 			"Raise Options.RequestTimeout, or move the master closer.")
 	case s.RequestTimeout == 0 && need > s.MostTimeout:
-		j.add(Risk, what, fmt.Sprintf("No request may take longer than %v: votes will often be unknown.", s.MostTimeout),
+		j.add(Risk, what,
+			fmt.Sprintf("No request may take longer than %v: votes will often be unknown.", s.MostTimeout),
 			"Set Options.RequestTimeout, or move the master closer.")
 	case s.RequestTimeout == 0 && need > s.LeastTimeout:
-		j.add(Note, what, fmt.Sprintf("A request may take a twentieth of the ttl: with ttls below %v votes will often be unknown.",
-			(time.Duration(s.TimeoutShare)*need).Round(10*time.Millisecond)), "Use longer ttls, or set Options.RequestTimeout.")
+		j.add(Note, what,
+			fmt.Sprintf("A request may take a twentieth of the ttl: with ttls below %v votes will often be unknown.",
+				(time.Duration(s.TimeoutShare)*need).Round(10*time.Millisecond)),
+			"Use longer ttls, or set Options.RequestTimeout.")
 	}
 }
 
@@ -232,7 +245,8 @@ func (j *judgement) rate(driftFactor float64) {
 	switch off := math.Abs(j.ClockRate); {
 	case off-j.ClockRateError > driftFactor:
 		j.add(Unsafe, fmt.Sprintf("Its clock ran %.1f%% %s than this machine's during the check.", 100*off, faster),
-			fmt.Sprintf("Options.DriftFactor allows for %.1f%%: it may expire locks before their holders know. Or its clock was set during the check.",
+			fmt.Sprintf("Options.DriftFactor allows for %.1f%%: it may expire locks before their holders know. Or "+
+				"its clock was set during the check.",
 				100*driftFactor), "Let a time service slew its clock, and never step it.")
 	case j.ClockRateError > driftFactor:
 		j.add(Note, fmt.Sprintf("The rate of its clock is known only to within %.0f%%.", 100*j.ClockRateError),
@@ -243,16 +257,20 @@ func (j *judgement) rate(driftFactor float64) {
 func (j *judgement) locking() {
 	switch {
 	case j.wrong != "":
-		j.add(Unsafe, j.wrong, "Locks do not work on it, whatever server it is.", "Use a Redis or Valkey server, without a proxy that rewrites commands.")
+		j.add(Unsafe, j.wrong, "Locks do not work on it, whatever server it is.",
+			"Use a Redis or Valkey server, without a proxy that rewrites commands.")
 	case j.probe == nil || j.Role == "slave":
 	case j.otherKeys():
-		j.add(Note, "This user may only use certain keys: "+sentence(j.probe.Error()), "Taking a lock could not be tried.",
+		j.add(Note, "This user may only use certain keys: "+sentence(j.probe.Error()),
+			"Taking a lock could not be tried.",
 			"Besides the keys of locks, permit redlock:queue:*, redlock:token:* and, for this check, redlock:check:*.")
 	case notPermitted(j.probe):
-		j.add(Risk, "This user may not do what a lock needs: "+sentence(j.probe.Error()), "Its votes are always unknown.",
+		j.add(Risk, "This user may not do what a lock needs: "+sentence(j.probe.Error()),
+			"Its votes are always unknown.",
 			"Permit SET, GET, DEL, PTTL, EVAL and EVALSHA, and the commands that the scripts call.")
 	default:
-		j.add(Risk, "A lock could not be taken: "+sentence(j.probe.Error()), "Its votes are unknown.", "Look up this error of the server.")
+		j.add(Risk, "A lock could not be taken: "+sentence(j.probe.Error()), "Its votes are unknown.",
+			"Look up this error of the server.")
 	}
 }
 
@@ -264,11 +282,15 @@ func (f *facts) otherKeys() bool {
 
 // refusals are texts in a server's error that mean: this user may not run the command. The first is for a plain
 // command. The others are for a command in a script, as Redis 7.0, Redis 7.2 and later, and Valkey word it.
-var refusals = []string{"NOPERM", "can't run this command", "can't access at least one of the keys", "ACL failure in script"}
+var refusals = []string{
+	"NOPERM", "can't run this command", "can't access at least one of the keys", "ACL failure in script",
+}
 
 // notPermitted reports whether the server refused a command to this user, also a command inside a script.
 func notPermitted(err error) bool {
-	return isReply(err) && slices.ContainsFunc(refusals, func(words string) bool { return strings.Contains(err.Error(), words) })
+	return isReply(err) && slices.ContainsFunc(refusals, func(words string) bool {
+		return strings.Contains(err.Error(), words)
+	})
 }
 
 // sentence ends a text from another source with a full stop.

@@ -44,7 +44,8 @@ func judgeIdentity(all []facts) []Finding {
 		findings = append(findings, Finding{
 			Severity: Unsafe, Master: strings.Join(names, ", "),
 			What: "They are one server (run_id " + all[i].RunID + ").",
-			Why:  "It votes once for each entry in the list, so a quorum is no majority of servers.", Fix: "List each server once.",
+			Why:  "It votes once for each entry in the list, so a quorum is no majority of servers.",
+			Fix:  "List each server once.",
 		})
 	}
 	return findings
@@ -63,10 +64,13 @@ func judgeNumber(all []facts, set Set) []Finding {
 	n := len(all)
 	switch {
 	case n == 1:
-		note("There is one "+strings.TrimSuffix(masters, "s")+".", "While it is down, no lock can be acquired; if it loses its data, all locks are lost.", "Use three or five.")
+		note("There is one "+strings.TrimSuffix(masters, "s")+".",
+			"While it is down, no lock can be acquired; if it loses its data, all locks are lost.",
+			"Use three or five.")
 	case n%2 == 0:
 		note(fmt.Sprintf("There are %d %s.", n, masters),
-			fmt.Sprintf("Locks survive the loss of %d, as they would with %d masters, but more must agree.", n-set.Quorum, n-1),
+			fmt.Sprintf("Locks survive the loss of %d, as they would with %d masters, but more must agree.",
+				n-set.Quorum, n-1),
 			"Use an odd number.")
 	}
 	host := func(name string) string {
@@ -96,9 +100,11 @@ func judgeGenerations(all []facts) []Finding {
 		f := &all[i]
 		if f.foreign {
 			findings = append(findings, Finding{
-				Severity: Risk, Master: f.Name, What: "It has something else than a generation under " + single.GenerationKey + ".",
+				Severity: Risk, Master: f.Name, What: "It has something else than a generation under " +
+					single.GenerationKey + ".",
 				Why: "Processes with a generation get no answer about it; if that is so on a quorum, they get no lock.",
-				Fix: "Find out which program writes there, and delete the key; processes with a generation write it again.",
+				Fix: "Find out which program writes there, and delete the key; processes with a generation write it " +
+					"again.",
 			})
 		}
 		if f.Generation == greatest || !f.told {
@@ -108,8 +114,10 @@ func judgeGenerations(all []facts) []Finding {
 			Severity: Note, Master: f.Name,
 			What: fmt.Sprintf("It knows generation %d, and others know %d.", f.Generation, greatest),
 			Why:  "A process with an old list of masters does not learn from it that it is out of date.",
-			Fix: fmt.Sprintf("Processes with a generation write it when they use the master; redlock members -announce %d writes this one. "+
-				"If it was never announced, another program has written it: delete %s on the masters that have it.", greatest, single.GenerationKey),
+			Fix: fmt.Sprintf("Processes with a generation write it when they use the master; redlock members "+
+				"-announce %d writes this one. "+
+				"If it was never announced, another program has written it: delete %s on the masters that have it.",
+				greatest, single.GenerationKey),
 		}
 		switch {
 		case f.Generation == 0:
@@ -141,7 +149,8 @@ func judgeClocks(all []facts) []Finding {
 	var findings []Finding
 	if middle.Abs() > maxOffset {
 		findings = append(findings, Finding{
-			Severity: Note, What: fmt.Sprintf("This machine's clock is %v off from most masters' clocks.", middle.Abs().Round(time.Millisecond)),
+			Severity: Note, What: fmt.Sprintf("This machine's clock is %v off from most masters' clocks.",
+				middle.Abs().Round(time.Millisecond)),
 			Why: "Fencing tokens start from it when a master has lost its counters.", Fix: "Run a time service.",
 		})
 	}

@@ -22,85 +22,202 @@ type evidence struct{ file, text string }
 // the place that runs it here.
 var runs = map[string]evidence{
 	"go run ./cmd/redlock demo": {"cmd/redlock/e2e/readme_test.go", `"run", "./cmd/redlock", "demo", "-json"`},
-	`for port in 6401 6402 6403; do redis-server --port $port --save "" --daemonize yes; done`: {"docs/readme_test.go", `"sh", "-c", onPorts(commandOf(t, "for port in ")`},
-	"go run . redis://127.0.0.1:6401 redis://127.0.0.1:6402 redis://127.0.0.1:6403":            {"docs/readme_test.go", `onPorts(commandOf(t, "go run . ")`},
+	`for port in 6401 6402 6403; do redis-server --port $port --save "" --daemonize yes; done`: {
+		"docs/readme_test.go", `"sh", "-c", onPorts(commandOf(t, "for port in ")`,
+	},
+	"go run . redis://127.0.0.1:6401 redis://127.0.0.1:6402 redis://127.0.0.1:6403": {
+		"docs/readme_test.go", `onPorts(commandOf(t, "go run . ")`,
+	},
 	"go run ./cmd/redlock -h": {"docs/run_test.go", `"run", "./cmd/redlock", "-h"`},
-	"docker compose -f docker-compose.chaos.yml --profile aof up -d --wait":                                {".ci/containers", `--profile aof up -d "${wait[@]}"`},
-	"docker compose -f docker-compose.chaos.yml --profile aof down -v":                                     {".ci/containers", `--profile aof down -v`},
-	"redlock-chaos run -compose docker-compose.chaos.yml -file chaos/containers/testdata/five-faults.yaml": {".ci/containers", `run -compose "$file" -file chaos/containers/testdata/five-faults.yaml`},
-	"redlock-chaos run -backend containers -scenario unplugged":                                            {".ci/containers", `run -backend containers -masters 3 -clients 2 -scenario unplugged`},
-	"chaos/images/build":                         {".ci/containers", "\nchaos/images/build\n"},
-	"go run ./bench/chaos -seed 1 -duration 10s": {"bench/chaos/main_test.go", `"-seed", "1", "-duration", "3s", "-scenarios", "many-keys"`},
-	"go run ./bench/chaos -scenarios failover -seeds 3 -subjects redlock,redlock:guarded,redsync,redsync-failfast,redsync-tuned,redislock,rueidislock": {"bench/chaos/main_test.go", `"-scenarios", "many-keys", "-subjects", "redlock,naive"`},
-	"go run ./bench/servers -seeds 3":                                                                      {"bench/servers/main_test.go", `run(t.Context(), []string{"-scenarios", "calm"`},
-	"go run ./chaos/cmd/redlock-chaos run -scenario partitions -seed 7 -duration 20s":                      {"chaos/cmd/redlock-chaos/main_test.go", `"run", "-backend", "embedded"`},
-	"go run ./chaos/cmd/redlock-chaos run -exec 'python3 chaos/examples/python/lock.py' -scenario bridge":  {"chaos/program/program_test.go", `"python3", "../examples/python/lock.py"`},
-	"go run ./chaos/cmd/redlock-chaos check chaos-report/history.jsonl":                                    {"chaos/cmd/redlock-chaos/check_test.go", `t, "check", filepath.Join(dir, "history.jsonl")`},
-	"go run ./chaos/cmd/redlock-chaos mutants":                                                             {"chaos/cmd/redlock-chaos/mutants_test.go", `"mutants", "-only", "retention-*`},
-	"go run ./chaos/cmd/redlock-chaos mutants -only 'lane-*,scripts/*' -json mutants.json":                 {"chaos/cmd/redlock-chaos/mutants_test.go", `"-json", file`},
-	"go run ./chaos/cmd/redlock-chaos controls -runs 10":                                                   {"chaos/cmd/redlock-chaos/main_test.go", `"controls", "-backend", "embedded"`},
-	"go test -v ./chaos/examples/semaphore":                                                                {".ci/run", "./test $core"}, // with every other package
-	"go test -v -timeout 30m ./chaos/examples/semaphore -args -seeds 5 -lasts 10s -reports /tmp/semaphore": {"chaos/examples/semaphore/semaphore_test.go", `flag.Uint64("seeds", 1`},
-	"go run ./chaos/cmd/redlock-chaos list":                                                                {"chaos/cmd/redlock-chaos/main_test.go", `t, "list")`},
-	"export REDLOCK_CHAOS_ADDRS='rediss://chaos:…@a:6379,rediss://chaos:…@b:6379,rediss://chaos:…@c:6379'": {"chaos/cmd/redlock-chaos/addresses_test.go", `t.Setenv(addressesVariable, tt.env)`},
-	"redlock-chaos run -backend external -tls-ca ca.pem -scenario partitions":                              {"chaos/cmd/redlock-chaos/addresses_test.go", `"run", "-backend", "external"`},
-	"go mod init example.com/ours":                                                                         {".ci/cleanroom", `go mod init "example.com/$name"`},
-	"go get github.com/seed-624411e5/redlock/chaos":                                                        {".ci/cleanroom", `go get "$path/chaos@$version"`},
-	"go test -v .":                {".ci/cleanroom", `go test -v -run TestLocksHoldWhileAMasterIsDown .`},
-	"redlock members":             {"cmd/redlock/e2e/testdata/membership.txtar", "exec redlock members"},
-	"redlock members -json":       {"cmd/redlock/e2e/testdata/membership.txtar", "exec redlock members -json"},
-	"redlock members -announce 3": {"cmd/redlock/e2e/testdata/membership.txtar", "exec redlock members -announce 3 -yes"},
-	".ci/containers":              {".ci/run", ".ci/containers"},
-	"proofs/check":                {".ci/run", "proofs/check"},
-	"go run ./examples/recipes nightly redis://127.0.0.1:6401 redis://127.0.0.1:6402 redis://127.0.0.1:6403": {"examples/recipes/recipes_test.go", `{"nightly", "making the report\n"}`},
-	"go mod init example.com/orders":                                   {".ci/cleanroom", `go mod init "example.com/$name"`},
-	"go get github.com/seed-624411e5/redlock":                          {".ci/cleanroom", `go get "$path@$version"`},
-	"go install github.com/seed-624411e5/redlock/cmd/redlock@latest":   {".ci/cleanroom", `go install "$path/cmd/redlock@$version"`},
-	"git clone https://github.com/seed-624411e5/redlock && cd redlock": {".github/workflows/ci.yml", "actions/checkout"},
+	"docker compose -f docker-compose.chaos.yml --profile aof up -d --wait": {
+		".ci/containers", `--profile aof up -d "${wait[@]}"`,
+	},
+	"docker compose -f docker-compose.chaos.yml --profile aof down -v": {
+		".ci/containers", `--profile aof down -v`,
+	},
+	"redlock-chaos run -compose docker-compose.chaos.yml -file chaos/containers/testdata/five-faults.yaml": {
+		".ci/containers", `run -compose "$file" -file chaos/containers/testdata/five-faults.yaml`,
+	},
+	"redlock-chaos run -backend containers -scenario unplugged": {
+		".ci/containers", `run -backend containers -masters 3 -clients 2 -scenario unplugged`,
+	},
+	"chaos/images/build": {".ci/containers", "\nchaos/images/build\n"},
+	"go run ./bench/chaos -seed 1 -duration 10s": {
+		"bench/chaos/main_test.go", `"-seed", "1", "-duration", "3s", "-scenarios", "many-keys"`,
+	},
+	"go run ./bench/chaos -scenarios failover -seeds 3 -subjects " +
+		"redlock,redlock:guarded,redsync,redsync-failfast,redsync-tuned,redislock,rueidislock": {
+		"bench/chaos/main_test.go", `"-scenarios", "many-keys", "-subjects", "redlock,naive"`,
+	},
+	"go run ./bench/servers -seeds 3": {
+		"bench/servers/main_test.go", `run(t.Context(), []string{"-scenarios", "calm"`,
+	},
+	"go run ./chaos/cmd/redlock-chaos run -scenario partitions -seed 7 -duration 20s": {
+		"chaos/cmd/redlock-chaos/main_test.go", `"run", "-backend", "embedded"`,
+	},
+	"go run ./chaos/cmd/redlock-chaos run -exec 'python3 chaos/examples/python/lock.py' -scenario bridge": {
+		"chaos/program/program_test.go", `"python3", "../examples/python/lock.py"`,
+	},
+	"go run ./chaos/cmd/redlock-chaos check chaos-report/history.jsonl": {
+		"chaos/cmd/redlock-chaos/check_test.go", `t, "check", filepath.Join(dir, "history.jsonl")`,
+	},
+	"go run ./chaos/cmd/redlock-chaos mutants": {
+		"chaos/cmd/redlock-chaos/mutants_test.go", `"mutants", "-only", "retention-*`,
+	},
+	"go run ./chaos/cmd/redlock-chaos mutants -only 'lane-*,scripts/*' -json mutants.json": {
+		"chaos/cmd/redlock-chaos/mutants_test.go", `"-json", file`,
+	},
+	"go run ./chaos/cmd/redlock-chaos controls -runs 10": {
+		"chaos/cmd/redlock-chaos/main_test.go", `"controls", "-backend", "embedded"`,
+	},
+	"go test -v ./chaos/examples/semaphore": {".ci/run", "./test $core"}, // with every other package
+	"go test -v -timeout 30m ./chaos/examples/semaphore -args -seeds 5 -lasts 10s -reports /tmp/semaphore": {
+		"chaos/examples/semaphore/semaphore_test.go", `flag.Uint64("seeds", 1`,
+	},
+	"go run ./chaos/cmd/redlock-chaos list": {"chaos/cmd/redlock-chaos/main_test.go", `t, "list")`},
+	"export REDLOCK_CHAOS_ADDRS='rediss://chaos:…@a:6379,rediss://chaos:…@b:6379,rediss://chaos:…@c:6379'": {
+		"chaos/cmd/redlock-chaos/addresses_test.go", `t.Setenv(addressesVariable, tt.env)`,
+	},
+	"redlock-chaos run -backend external -tls-ca ca.pem -scenario partitions": {
+		"chaos/cmd/redlock-chaos/addresses_test.go", `"run", "-backend", "external"`,
+	},
+	"go mod init example.com/ours":                  {".ci/cleanroom", `go mod init "example.com/$name"`},
+	"go get github.com/seed-624411e5/redlock/chaos": {".ci/cleanroom", `go get "$path/chaos@$version"`},
+	"go test -v .":          {".ci/cleanroom", `go test -v -run TestLocksHoldWhileAMasterIsDown .`},
+	"redlock members":       {"cmd/redlock/e2e/testdata/membership.txtar", "exec redlock members"},
+	"redlock members -json": {"cmd/redlock/e2e/testdata/membership.txtar", "exec redlock members -json"},
+	"redlock members -announce 3": {
+		"cmd/redlock/e2e/testdata/membership.txtar", "exec redlock members -announce 3 -yes",
+	},
+	".ci/containers": {".ci/run", ".ci/containers"},
+	"proofs/check":   {".ci/run", "proofs/check"},
+	"go run ./examples/recipes nightly redis://127.0.0.1:6401 redis://127.0.0.1:6402 redis://127.0.0.1:6403": {
+		"examples/recipes/recipes_test.go", `{"nightly", "making the report\n"}`,
+	},
+	"go mod init example.com/orders": {
+		".ci/cleanroom", `go mod init "example.com/$name"`,
+	},
+	"go get github.com/seed-624411e5/redlock": {".ci/cleanroom", `go get "$path@$version"`},
+	"go install github.com/seed-624411e5/redlock/cmd/redlock@latest": {
+		".ci/cleanroom", `go install "$path/cmd/redlock@$version"`,
+	},
+	"git clone https://github.com/seed-624411e5/redlock && cd redlock": {
+		".github/workflows/ci.yml", "actions/checkout",
+	},
 	".ci/servers test": {".ci/run", ".ci/servers test"},
-	"redlock doctor -probe -masters redis://host:6379": {"cmd/redlock/e2e/testdata/probe.txtar", "redlock doctor -probe -json -masters $URL3"},
-	"./test":                                 {".ci/run", "./test $core"},
-	"redlock run -key deploy -- ./deploy.sh": {"cmd/redlock/e2e/testdata/docs.txtar", "exec redlock run -key deploy -- ./deploy.sh"},
-	"redlock run -key deploy -try -- ./deploy.sh":                                      {"cmd/redlock/e2e/testdata/docs.txtar", "exec redlock run -key deploy -try -- ./deploy.sh"},
-	"redlock run -key deploy -wait 1m -ttl 30s -- ./deploy.sh":                         {"cmd/redlock/e2e/testdata/docs.txtar", "exec redlock run -key deploy -wait 1m -ttl 30s -- ./deploy.sh"},
-	"redlock run -key deploy -c './deploy.sh && ./announce.sh'":                        {"cmd/redlock/e2e/testdata/docs_run.txtar", "exec redlock run -key deploy -c './deploy.sh && ./announce.sh'"},
-	"redlock run -key reports -n 3 -- ./report.sh":                                     {"cmd/redlock/e2e/testdata/docs_run.txtar", "exec redlock run -key reports -n 3 -- ./report.sh"},
-	"redlock run -key catalogue -shared -- ./read.sh":                                  {"cmd/redlock/e2e/testdata/docs_run.txtar", "exec redlock run -key catalogue -shared -- ./read.sh"},
-	"redlock run -key catalogue -exclusive -- ./write.sh":                              {"cmd/redlock/e2e/testdata/docs_run.txtar", "exec redlock run -key catalogue -exclusive -- ./write.sh"},
-	"redlock run -key stock -key orders -- ./move.sh":                                  {"cmd/redlock/e2e/testdata/docs_run.txtar", "exec redlock run -key stock -key orders -- ./move.sh"},
-	"redlock list -prefix app:":                                                        {"cmd/redlock/e2e/testdata/list.txtar", "exec redlock list -prefix app:\n"},
-	"redlock list -json":                                                               {"cmd/redlock/e2e/testdata/list.txtar", "exec redlock list -json"},
-	"redlock man /usr/local/share/man/man1":                                            {"cmd/redlock/e2e/testdata/man.txtar", "exec redlock man man1\n"},
-	"redlock version":                                                                  {"cmd/redlock/e2e/testdata/man.txtar", "exec redlock version\n"},
-	"go run ./bench -scenario neighbour -repeat 1":                                     {"bench/main_test.go", `case "neighbour":`},
-	"coproc LOCK { redlock hold -key deploy -fd 0; }":                                  {"cmd/redlock/e2e/hold_linux_test.go", `"../../../docs/operate/command.md"`},
-	`exec {held}>"/dev/fd/$in" {in}>&-          # deploy.sh inherits held, and not in`: {"cmd/redlock/e2e/hold_linux_test.go", `"../../../docs/operate/command.md"`},
-	`exec {held}>&-`:                                   {"cmd/redlock/e2e/hold_linux_test.go", `"../../../docs/operate/command.md"`},
-	"redlock hold -key deploy":                         {"cmd/redlock/e2e/testdata/hold.txtar", "redlock hold -key deploy <in"},
-	"coproc LOCK { redlock hold -key deploy; }":        {"cmd/redlock/e2e/testdata/docs_run.txtar", "coproc LOCK { redlock hold -key deploy"},
-	`read -r line <&"$out" || { wait "$lock"; exit; }`: {"cmd/redlock/e2e/testdata/docs_run.txtar", `read -r line <&"$out" || { wait "$lock"; exit; }`},
-	"./deploy.sh":                                      {"cmd/redlock/e2e/testdata/docs_run.txtar", "\n./deploy.sh\n"},
-	`lock=$LOCK_PID out=${LOCK[0]} in=${LOCK[1]} # bash forgets LOCK when redlock ends`: {"cmd/redlock/e2e/testdata/docs_run.txtar", `lock=$LOCK_PID out=${LOCK[0]} in=${LOCK[1]}`},
+	"redlock doctor -probe -masters redis://host:6379": {
+		"cmd/redlock/e2e/testdata/probe.txtar", "redlock doctor -probe -json -masters $URL3",
+	},
+	"./test": {".ci/run", "./test $core"},
+	"redlock run -key deploy -- ./deploy.sh": {
+		"cmd/redlock/e2e/testdata/docs.txtar", "exec redlock run -key deploy -- ./deploy.sh",
+	},
+	"redlock run -key deploy -try -- ./deploy.sh": {
+		"cmd/redlock/e2e/testdata/docs.txtar", "exec redlock run -key deploy -try -- ./deploy.sh",
+	},
+	"redlock run -key deploy -wait 1m -ttl 30s -- ./deploy.sh": {
+		"cmd/redlock/e2e/testdata/docs.txtar", "exec redlock run -key deploy -wait 1m -ttl 30s -- ./deploy.sh",
+	},
+	"redlock run -key deploy -c './deploy.sh && ./announce.sh'": {
+		"cmd/redlock/e2e/testdata/docs_run.txtar", "exec redlock run -key deploy -c './deploy.sh && ./announce.sh'",
+	},
+	"redlock run -key reports -n 3 -- ./report.sh": {
+		"cmd/redlock/e2e/testdata/docs_run.txtar", "exec redlock run -key reports -n 3 -- ./report.sh",
+	},
+	"redlock run -key catalogue -shared -- ./read.sh": {
+		"cmd/redlock/e2e/testdata/docs_run.txtar", "exec redlock run -key catalogue -shared -- ./read.sh",
+	},
+	"redlock run -key catalogue -exclusive -- ./write.sh": {
+		"cmd/redlock/e2e/testdata/docs_run.txtar", "exec redlock run -key catalogue -exclusive -- ./write.sh",
+	},
+	"redlock run -key stock -key orders -- ./move.sh": {
+		"cmd/redlock/e2e/testdata/docs_run.txtar", "exec redlock run -key stock -key orders -- ./move.sh",
+	},
+	"redlock list -prefix app:": {
+		"cmd/redlock/e2e/testdata/list.txtar", "exec redlock list -prefix app:\n",
+	},
+	"redlock list -json": {
+		"cmd/redlock/e2e/testdata/list.txtar", "exec redlock list -json",
+	},
+	"redlock man /usr/local/share/man/man1": {
+		"cmd/redlock/e2e/testdata/man.txtar", "exec redlock man man1\n",
+	},
+	"redlock version": {"cmd/redlock/e2e/testdata/man.txtar", "exec redlock version\n"},
+	"go run ./bench -scenario neighbour -repeat 1": {
+		"bench/main_test.go", `case "neighbour":`,
+	},
+	"coproc LOCK { redlock hold -key deploy -fd 0; }": {
+		"cmd/redlock/e2e/hold_linux_test.go", `"../../../docs/operate/command.md"`,
+	},
+	`exec {held}>"/dev/fd/$in" {in}>&-          # deploy.sh inherits held, and not in`: {
+		"cmd/redlock/e2e/hold_linux_test.go", `"../../../docs/operate/command.md"`,
+	},
+	`exec {held}>&-`: {
+		"cmd/redlock/e2e/hold_linux_test.go", `"../../../docs/operate/command.md"`,
+	},
+	"redlock hold -key deploy": {
+		"cmd/redlock/e2e/testdata/hold.txtar", "redlock hold -key deploy <in",
+	},
+	"coproc LOCK { redlock hold -key deploy; }": {
+		"cmd/redlock/e2e/testdata/docs_run.txtar", "coproc LOCK { redlock hold -key deploy",
+	},
+	`read -r line <&"$out" || { wait "$lock"; exit; }`: {
+		"cmd/redlock/e2e/testdata/docs_run.txtar", `read -r line <&"$out" || { wait "$lock"; exit; }`,
+	},
+	"./deploy.sh": {"cmd/redlock/e2e/testdata/docs_run.txtar", "\n./deploy.sh\n"},
+	`lock=$LOCK_PID out=${LOCK[0]} in=${LOCK[1]} # bash forgets LOCK when redlock ends`: {
+		"cmd/redlock/e2e/testdata/docs_run.txtar", `lock=$LOCK_PID out=${LOCK[0]} in=${LOCK[1]}`,
+	},
 	`exec {in}>&-`: {"cmd/redlock/e2e/testdata/docs_run.txtar", `exec {in}>&-`},
-	`wait "$lock" || echo "the lock was lost meanwhile"`:    {"cmd/redlock/e2e/testdata/docs_run.txtar", `wait "$lock" || echo "the lock was lost meanwhile"`},
-	"redlock status deploy":                                 {"cmd/redlock/e2e/testdata/docs.txtar", "redlock status deploy"},
-	"redlock status -json deploy":                           {"cmd/redlock/e2e/testdata/docs.txtar", "redlock status -json deploy"},
-	"redlock doctor":                                        {"cmd/redlock/e2e/testdata/doctor.txtar", "exec redlock doctor"},
-	"redlock doctor -json":                                  {"cmd/redlock/e2e/testdata/doctor.txtar", "redlock doctor -json"},
-	"redlock doctor -strict":                                {"cmd/redlock/e2e/testdata/password.txtar", "redlock doctor -strict"},
-	"redlock bench":                                         {"cmd/redlock/e2e/testdata/bench.txtar", "exec redlock bench -rounds 2"},
-	"redlock bench -save before.json":                       {"cmd/redlock/e2e/testdata/bench.txtar", "-save kept.json"},
-	"redlock bench -compare before.json":                    {"cmd/redlock/e2e/testdata/bench.txtar", "-compare kept.json"},
-	"redlock bench -compare before.json -html report.html":  {"cmd/redlock/e2e/testdata/bench.txtar", "-html report.html"},
-	"redlock acquire -key deploy -ttl 30m -out deploy.lock": {"cmd/redlock/e2e/testdata/steps.txtar", "exec redlock acquire -key deploy -ttl 30m -out deploy.lock"},
-	"redlock run -key report -textfile /var/lib/node_exporter/report.prom -- ./report.sh": {"cmd/redlock/e2e/testdata/textfile.txtar", "redlock run -key report -textfile run.prom -quiet"},
-	"redlock doctor -textfile /var/lib/node_exporter/redlock.prom":                        {"cmd/redlock/e2e/testdata/textfile.txtar", "redlock doctor -textfile doctor.prom"},
-	"redlock release -in deploy.lock":                                                     {"cmd/redlock/e2e/testdata/steps.txtar", "exec redlock release -in deploy.lock"},
-	"redlock release -force deploy":                                                       {"cmd/redlock/e2e/testdata/release.txtar", "redlock release -force deploy"},
-	"redlock release -force -yes deploy":                                                  {"cmd/redlock/e2e/testdata/release.txtar", "exec redlock release -force -yes deploy"},
-	"redlock demo":                                                                        {"cmd/redlock/e2e/testdata/demo.txtar", "redlock demo"},
-	"redlock demo -json":                                                                  {"cmd/redlock/e2e/testdata/demo_json.txtar", "redlock demo -json"},
-	"source <(redlock completion bash)":                                                   {"cmd/redlock/e2e/testdata/completion.txtar", "redlock completion bash"},
+	`wait "$lock" || echo "the lock was lost meanwhile"`: {
+		"cmd/redlock/e2e/testdata/docs_run.txtar", `wait "$lock" || echo "the lock was lost meanwhile"`,
+	},
+	"redlock status deploy": {
+		"cmd/redlock/e2e/testdata/docs.txtar", "redlock status deploy",
+	},
+	"redlock status -json deploy": {
+		"cmd/redlock/e2e/testdata/docs.txtar", "redlock status -json deploy",
+	},
+	"redlock doctor": {
+		"cmd/redlock/e2e/testdata/doctor.txtar", "exec redlock doctor",
+	},
+	"redlock doctor -json": {
+		"cmd/redlock/e2e/testdata/doctor.txtar", "redlock doctor -json",
+	},
+	"redlock doctor -strict": {
+		"cmd/redlock/e2e/testdata/password.txtar", "redlock doctor -strict",
+	},
+	"redlock bench": {
+		"cmd/redlock/e2e/testdata/bench.txtar", "exec redlock bench -rounds 2",
+	},
+	"redlock bench -save before.json": {
+		"cmd/redlock/e2e/testdata/bench.txtar", "-save kept.json",
+	},
+	"redlock bench -compare before.json": {
+		"cmd/redlock/e2e/testdata/bench.txtar", "-compare kept.json",
+	},
+	"redlock bench -compare before.json -html report.html": {
+		"cmd/redlock/e2e/testdata/bench.txtar", "-html report.html",
+	},
+	"redlock acquire -key deploy -ttl 30m -out deploy.lock": {
+		"cmd/redlock/e2e/testdata/steps.txtar", "exec redlock acquire -key deploy -ttl 30m -out deploy.lock",
+	},
+	"redlock run -key report -textfile /var/lib/node_exporter/report.prom -- ./report.sh": {
+		"cmd/redlock/e2e/testdata/textfile.txtar", "redlock run -key report -textfile run.prom -quiet",
+	},
+	"redlock doctor -textfile /var/lib/node_exporter/redlock.prom": {
+		"cmd/redlock/e2e/testdata/textfile.txtar", "redlock doctor -textfile doctor.prom",
+	},
+	"redlock release -in deploy.lock": {
+		"cmd/redlock/e2e/testdata/steps.txtar", "exec redlock release -in deploy.lock",
+	},
+	"redlock release -force deploy": {"cmd/redlock/e2e/testdata/release.txtar", "redlock release -force deploy"},
+	"redlock release -force -yes deploy": {
+		"cmd/redlock/e2e/testdata/release.txtar", "exec redlock release -force -yes deploy",
+	},
+	"redlock demo":                      {"cmd/redlock/e2e/testdata/demo.txtar", "redlock demo"},
+	"redlock demo -json":                {"cmd/redlock/e2e/testdata/demo_json.txtar", "redlock demo -json"},
+	"source <(redlock completion bash)": {"cmd/redlock/e2e/testdata/completion.txtar", "redlock completion bash"},
 }
 
 // documents are the paths, from here, of README.md and of every page.
@@ -182,7 +299,9 @@ func untested(text, source string) []string {
 		return b.String()
 	}
 	source = "\n" + flat(source)
-	return slices.DeleteFunc(blocks(text, "go"), func(block string) bool { return strings.Contains(source, "\n"+flat(block)) })
+	return slices.DeleteFunc(blocks(text, "go"), func(block string) bool {
+		return strings.Contains(source, "\n"+flat(block))
+	})
 }
 
 func TestTheExamplesOfTestingAreTested(t *testing.T) {
@@ -193,7 +312,9 @@ func TestTheExamplesOfTestingAreTested(t *testing.T) {
 	for _, block := range untested(text, source) {
 		t.Errorf("testing.md shows what example_test.go of redlocktest does not have:\n%s", block)
 	}
-	if got := untested("```go\nx := 1\n```\n```go\ny := 2\n```\n", "\tx := 1\n"); !slices.Equal(got, []string{"y := 2\n"}) {
+	if got := untested("```go\nx := 1\n```\n```go\ny := 2\n```\n", "\tx := 1\n"); !slices.Equal(got, []string{
+		"y := 2\n",
+	}) {
 		t.Errorf("%q, want only what is not there", got)
 	}
 }
@@ -227,7 +348,8 @@ func TestTheRecipesAreTheCodeThatTestsRun(t *testing.T) {
 
 func TestEveryHazardNamesATestThatExists(t *testing.T) {
 	exists := testnames.Under(t, "..")
-	rows := regexp.MustCompile(`(?m)^\| (\d+) \| .* \| ([^|]*) \|$`).FindAllStringSubmatch(read(t, "evidence/hazards.md"), -1)
+	rows := regexp.MustCompile(`(?m)^\| (\d+) \| .* \| ([^|]*) \|$`).
+		FindAllStringSubmatch(read(t, "evidence/hazards.md"), -1)
 	if len(rows) < 95 {
 		t.Errorf("%d hazards, want at least 95", len(rows))
 	}
@@ -268,7 +390,8 @@ func TestTestsThatADocumentNamesExist(t *testing.T) {
 			}
 		}
 	}
-	if got := namedTests("see `TestNothing` and `Test`"); !slices.Equal(got, []string{"TestNothing"}) || exists[got[0]] {
+	if got := namedTests("see `TestNothing` and `Test`"); !slices.Equal(got, []string{"TestNothing"}) ||
+		exists[got[0]] {
 		t.Errorf("a test that does not exist would not be noticed: %q", got)
 	}
 }
@@ -309,7 +432,9 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			}
 		}
 	}
-	if got := anchors("## A master's `data` is put back\n"); !slices.Equal(got, []string{"a-masters-data-is-put-back"}) {
+	if got := anchors("## A master's `data` is put back\n"); !slices.Equal(got, []string{
+		"a-masters-data-is-put-back",
+	}) {
 		t.Errorf("%q, want the name that GitHub gives the heading", got)
 	}
 }
@@ -326,12 +451,15 @@ func TestTheMapHasEveryPage(t *testing.T) {
 // ofTheProject are the packages of this project that a package imports, the root left out.
 func ofTheProject(imports string) []string {
 	const root = "github.com/seed-624411e5/redlock"
-	return slices.DeleteFunc(strings.Fields(imports), func(path string) bool { return !strings.HasPrefix(path, root+"/") })
+	return slices.DeleteFunc(strings.Fields(imports), func(path string) bool {
+		return !strings.HasPrefix(path, root+"/")
+	})
 }
 
 // The list of packages says of some that they use nothing but what every program can.
 func TestHazard117WhatIsOverThePublicAPIAloneImportsNothingElse(t *testing.T) {
-	rows := regexp.MustCompile("(?m)^\\| `([a-z/]+?)/?` \\|.*over the public API alone").FindAllStringSubmatch(read(t, "../internal/README.md"), -1)
+	rows := regexp.MustCompile("(?m)^\\| `([a-z/]+?)/?` \\|.*over the public API alone").
+		FindAllStringSubmatch(read(t, "../internal/README.md"), -1)
 	if len(rows) < 1 {
 		t.Errorf("%q: want the row of leader", rows)
 	}
@@ -369,7 +497,9 @@ func TestHazard117ServersThatAreNamedAreServersThatAreTested(t *testing.T) {
 			t.Errorf("%s has %s, which docs/operate/servers.md does not list as tested", file, image)
 		}
 	}
-	if got := untestedServers("image: redis:7.4-alpine or redis:8.0", table); !slices.Equal(got, []string{"redis:7.4"}) {
+	if got := untestedServers("image: redis:7.4-alpine or redis:8.0", table); !slices.Equal(got, []string{
+		"redis:7.4",
+	}) {
 		t.Errorf("%q, want the one that was not tested", got)
 	}
 }

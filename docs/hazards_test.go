@@ -52,8 +52,13 @@ func TestEveryTestOfAHazardIsNamedByItsRow(t *testing.T) {
 
 // The negative control.
 func TestAnUnnamedTestOfAHazardIsNoticed(t *testing.T) {
-	document := "| 4 | x | y | `TestHazard04One` |\n| 43 | x | y | `TestHazard43And63Both` |\n| 63 | x | y | `TestHazard04Two`, `TestHazard63Alone` |\n"
-	got := unnamed(document, []string{"TestHazard04One", "TestHazard04Two", "TestHazard05Three", "TestHazard43And63Both", "TestHazard63Alone", "TestOther"})
+	document := "| 4 | x | y | `TestHazard04One` |\n| 43 | x | y | `TestHazard43And63Both` |\n| 63 | x | y | " +
+		"`TestHazard04Two`, `TestHazard63Alone` |\n"
+	got := unnamed(document,
+		[]string{
+			"TestHazard04One", "TestHazard04Two", "TestHazard05Three", "TestHazard43And63Both", "TestHazard63Alone",
+			"TestOther",
+		})
 	if want := []string{"TestHazard04Two", "TestHazard05Three", "TestHazard43And63Both"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -81,7 +86,8 @@ func TestEveryScenarioOfOthersIsListed(t *testing.T) {
 	for _, name := range unlisted(read(t, "evidence/scenarios.md"), sources.String()) {
 		t.Errorf("scenarios.md does not name %s", name)
 	}
-	if got := unlisted("`TestOne`", "\nfunc TestOne(t *testing.T) {\nfunc TestTwo(t *testing.T) {"); !slices.Equal(got, []string{"TestTwo"}) {
+	if got := unlisted("`TestOne`",
+		"\nfunc TestOne(t *testing.T) {\nfunc TestTwo(t *testing.T) {"); !slices.Equal(got, []string{"TestTwo"}) {
 		t.Errorf("%q, want the one that is not named", got)
 	}
 }

@@ -35,7 +35,8 @@ func TestTheReadmesProgramRunsAsItIsPrinted(t *testing.T) {
 	t.Parallel()
 	const want = "nobody else is working on order 42\n"
 	program, masters := readmesProgram(t), redistest.StartN(t, 3)
-	if out, err := exec.CommandContext(t.Context(), program, urls(masters)...).CombinedOutput(); err != nil || string(out) != want {
+	if out, err := exec.CommandContext(t.Context(), program, urls(masters)...).CombinedOutput(); err != nil ||
+		string(out) != want {
 		t.Errorf("%v, and it says %q; want %q", err, out, want)
 	}
 	if out, err := exec.CommandContext(t.Context(), program).CombinedOutput(); err == nil {
@@ -117,7 +118,8 @@ func shutDown(t *testing.T, address string) {
 	_, _ = io.Copy(io.Discard, conn) // until the server has closed it
 }
 
-// The README's first example dialled and closed in each call. Its Close had no bound, so it waited for the ttl of the key, 10 s.
+// The README's first example dialled and closed in each call. Its Close had no bound, so it waited for the ttl of the
+// key, 10 s.
 func TestHazard111TheReadmesProgramDoesNotWaitForAMasterThatHangs(t *testing.T) {
 	t.Parallel()
 	program, masters := readmesProgram(t), redistest.StartN(t, 3)

@@ -34,8 +34,13 @@ func TestTheReadmeSaysWhatIsCompiledIn(t *testing.T) {
 	slices.Sort(modules)
 	const own = "github.com/seed-624411e5/redlock"
 	modules = slices.DeleteFunc(slices.Compact(modules), func(m string) bool { return m == own })
-	want := []string{"github.com/cespare/xxhash/v2", "github.com/redis/go-redis/v9", "go.uber.org/atomic", "golang.org/x/sync", "golang.org/x/sys"}
-	for _, only := range []string{"testing", own + "/redlocktest", own + "/internal/store", own + "/internal/embedded"} {
+	want := []string{
+		"github.com/cespare/xxhash/v2", "github.com/redis/go-redis/v9", "go.uber.org/atomic",
+		"golang.org/x/sync", "golang.org/x/sys",
+	}
+	for _, only := range []string{
+		"testing", own + "/redlocktest", own + "/internal/store", own + "/internal/embedded",
+	} {
 		if slices.Contains(strings.Fields(goCommand(t, "list", "-deps", ".")), only) {
 			t.Errorf("compiled in is %s, which is for tests", only)
 		}
@@ -43,7 +48,9 @@ func TestTheReadmeSaysWhatIsCompiledIn(t *testing.T) {
 	if !slices.Contains(strings.Fields(goCommand(t, "list", "-deps", "./redlocktest")), own+"/internal/store") {
 		t.Error("the list of what is compiled in would not show it")
 	}
-	if !slices.Equal(modules, want) || !strings.Contains(read(t, "../README.md"), "five other modules: go-redis, the two small ones that it needs, x/sync and x/sys") {
+	if !slices.Equal(modules, want) ||
+		!strings.Contains(read(t, "../README.md"), "five other modules: go-redis, the two small ones that it needs, "+
+			"x/sync and x/sys") {
 		t.Errorf("compiled in are %q, and the README says %q", modules, want)
 	}
 }

@@ -27,8 +27,10 @@ func TestJoinPassesEveryEventToAll(t *testing.T) {
 
 func TestEveryErrorHasItsWord(t *testing.T) {
 	for want, err := range map[string]error{
-		"ok": nil, "held": redlock.ErrHeld, "contended": redlock.ErrContended, "no_quorum": redlock.ErrNoQuorum, "expired": redlock.ErrExpired,
-		"not_held": redlock.ErrNotHeld, "already_held": redlock.ErrAlreadyHeld, "closed": errors.Join(redlock.ErrNotHeld, redlock.ErrClosed),
+		"ok": nil, "held": redlock.ErrHeld, "contended": redlock.ErrContended, "no_quorum": redlock.ErrNoQuorum,
+		"expired":  redlock.ErrExpired,
+		"not_held": redlock.ErrNotHeld, "already_held": redlock.ErrAlreadyHeld,
+		"closed":  errors.Join(redlock.ErrNotHeld, redlock.ErrClosed),
 		"invalid": redlock.ErrInvalid, "canceled": context.DeadlineExceeded, "error": errors.New("another"),
 	} {
 		if got := observe.Result(err); got != want {

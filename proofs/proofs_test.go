@@ -27,7 +27,8 @@ func read(t *testing.T, path string) string {
 // searched are the models, variants and states of proofs/check, as "model name kind".
 func searched(script string) []string {
 	var found []string
-	for _, m := range regexp.MustCompile(`(?m)^\t\t(\w+) +\| (-|\w+) +\| (refuted:|reached:)?`).FindAllStringSubmatch(script, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\t\t(\w+) +\| (-|\w+) +\| (refuted:|reached:)?`).
+		FindAllStringSubmatch(script, -1) {
 		found = append(found, strings.TrimRight(m[1]+" "+m[2]+" "+m[3], ": "))
 	}
 	slices.Sort(found)
@@ -42,7 +43,8 @@ func told(document string) []string {
 		if m := regexp.MustCompile("^## .*`proofs/(\\w+)\\.pml`").FindStringSubmatch(line); m != nil {
 			model = m[1]
 			found = append(found, model+" -")
-		} else if m := regexp.MustCompile("^\\| `([A-Z_]+)` \\| (refuted|reached) ").FindStringSubmatch(line); m != nil {
+		} else if m := regexp.MustCompile("^\\| `([A-Z_]+)` \\| (refuted|reached) ").FindStringSubmatch(line); m !=
+			nil {
 			found = append(found, model+" "+m[1]+" "+m[2])
 		}
 	}
@@ -93,7 +95,8 @@ func isThere(place string) bool {
 func TestTheDocumentListsEveryCheck(t *testing.T) {
 	checked, document := searched(read(t, "check")), told(read(t, "../docs/evidence/proofs.md"))
 	if len(checked) < 20 || !slices.Equal(checked, document) {
-		t.Errorf("proofs/check searches\n%s\nand docs/evidence/proofs.md lists\n%s", strings.Join(checked, "\n"), strings.Join(document, "\n"))
+		t.Errorf("proofs/check searches\n%s\nand docs/evidence/proofs.md lists\n%s", strings.Join(checked, "\n"),
+			strings.Join(document, "\n"))
 	}
 	models, err := filepath.Glob("*.pml")
 	if err != nil || len(models) == 0 {
@@ -110,7 +113,8 @@ func TestEveryVariantAndStateIsInItsModel(t *testing.T) {
 	for _, line := range searched(read(t, "check")) {
 		model, name, _ := strings.Cut(line, " ")
 		name, _, _ = strings.Cut(name, " ")
-		if source := read(t, model+".pml"); name != "-" && !regexp.MustCompile(`(?m)^#(if.*|define )\b`+name+`\b`).MatchString(source) {
+		if source := read(t, model+".pml"); name != "-" &&
+			!regexp.MustCompile(`(?m)^#(if.*|define )\b`+name+`\b`).MatchString(source) {
 			t.Errorf("%s.pml knows no %s", model, name)
 		}
 	}
@@ -154,7 +158,8 @@ func TestAMissingPlaceIsNoticed(t *testing.T) {
 	if got, want := told(document), []string{"m -", "m A_B refuted", "m C reached"}; !slices.Equal(got, want) {
 		t.Errorf("told: %q, want %q", got, want)
 	}
-	if got, want := searched("\t\tm | - | x\n\t\tm | A_B | refuted: y\n"), []string{"m -", "m A_B refuted"}; !slices.Equal(got, want) {
+	if got, want := searched("\t\tm | - | x\n\t\tm | A_B | refuted: y\n"),
+		[]string{"m -", "m A_B refuted"}; !slices.Equal(got, want) {
 		t.Errorf("searched: %q, want %q", got, want)
 	}
 }
@@ -198,18 +203,43 @@ func TestACheckThatProvesNothingFails(t *testing.T) {
 		says               string
 	}{
 		{name: "as it is", args: []string{"repair", "-"}, want: 0, says: "all is as it must be"},
-		{name: "a model that does not hold", old: "#define may_forget() is_quiet()", changed: "#define may_forget() true", args: []string{"repair", "-"}, want: 1, says: "NOT HOLDS"},
-		{name: "a variant that is not refuted", old: "#define is_unknown 0", changed: "#define is_unknown 1", args: []string{"repair", "COUNTS_UNANSWERED"}, want: 1, says: "NOT REFUTED"},
-		{name: "a state that is not reached", old: "reached(LOST,", changed: "reached(LOST, false &&", args: []string{"repair", "LOST"}, want: 1, says: "NOT REACHED"},
-		{name: "a search that is cut short", env: []string{"PROOFS_DEPTH=20"}, args: []string{"repair", "-"}, want: 1, says: "UNKNOWN"},
-		{name: "a model that does not compile", old: "init {", changed: "init (", args: []string{"repair", "-"}, want: 1, says: "DOES NOT COMPILE"},
-		{name: "no spin", env: []string{"PATH=" + onlyBasics(t)}, args: []string{"repair", "-"}, want: 2, says: "spin is not on PATH"},
-		{name: "no compiler", env: []string{"CC=no-such-compiler"}, args: []string{"repair", "-"}, want: 2, says: "no C compiler"},
+		{
+			name: "a model that does not hold", old: "#define may_forget() is_quiet()",
+			changed: "#define may_forget() true", args: []string{"repair", "-"}, want: 1, says: "NOT HOLDS",
+		},
+		{
+			name: "a variant that is not refuted", old: "#define is_unknown 0", changed: "#define is_unknown 1",
+			args: []string{"repair", "COUNTS_UNANSWERED"}, want: 1, says: "NOT REFUTED",
+		},
+		{name: "a state that is not reached", old: "reached(LOST,", changed: "reached(LOST, false &&", args: []string{
+			"repair", "LOST",
+		}, want: 1, says: "NOT REACHED"},
+		{
+			name: "a search that is cut short", env: []string{"PROOFS_DEPTH=20"}, args: []string{"repair", "-"},
+			want: 1,
+			says: "UNKNOWN",
+		},
+		{
+			name: "a model that does not compile", old: "init {", changed: "init (", args: []string{"repair", "-"},
+			want: 1, says: "DOES NOT COMPILE",
+		},
+		{
+			name: "no spin", env: []string{"PATH=" + onlyBasics(t)}, args: []string{"repair", "-"}, want: 2,
+			says: "spin is not on PATH",
+		},
+		{
+			name: "no compiler", env: []string{"CC=no-such-compiler"}, args: []string{"repair", "-"}, want: 2,
+			says: "no C compiler",
+		},
 		{name: "an unknown model", args: []string{"nothing"}, want: 2, says: "usage"},
 		{name: "a part of a model's name", args: []string{"repai."}, want: 2, says: "usage"},
-		{name: "an unknown variant", args: []string{"repair", "REPAIRS_LOS"}, want: 2, says: "of repair there are: - SETS_AT_ONCE"},
+		{name: "an unknown variant", args: []string{"repair", "REPAIRS_LOS"}, want: 2, says: "of repair there are: - " +
+			"SETS_AT_ONCE"},
 		{name: "a trace of what holds", args: []string{"-trace", "repair", "-"}, want: 2, says: "leaves no trace"},
-		{name: "no searches at once", env: []string{"PROOFS_JOBS=0"}, args: []string{"repair", "-"}, want: 2, says: "PROOFS_JOBS"},
+		{
+			name: "no searches at once", env: []string{"PROOFS_JOBS=0"}, args: []string{"repair", "-"}, want: 2,
+			says: "PROOFS_JOBS",
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -17,7 +17,8 @@ func lockerLeft() bool {
 	if len(where) < 2 {
 		return false
 	}
-	time.Sleep(time.Nanosecond) //nolint:forbidigo // the bubble's time passes when all others wait: those that are ending have ended
+	//nolint:forbidigo // the bubble's time passes when all others wait: those that are ending have ended
+	time.Sleep(time.Nanosecond)
 	stacks := make([]byte, 1<<16)
 	for {
 		n := runtime.Stack(stacks, true)
@@ -28,7 +29,8 @@ func lockerLeft() bool {
 		stacks = make([]byte, 2*len(stacks))
 	}
 	for stack := range bytes.SplitSeq(stacks, []byte("\n\n")) {
-		if m := inBubble.FindSubmatch(stack); len(m) == 2 && bytes.Equal(m[1], where[1]) && bytes.Contains(stack, []byte("internal/lane.(*Lane).work(")) {
+		if m := inBubble.FindSubmatch(stack); len(m) == 2 && bytes.Equal(m[1], where[1]) &&
+			bytes.Contains(stack, []byte("internal/lane.(*Lane).work(")) {
 			return true
 		}
 	}

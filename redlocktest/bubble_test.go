@@ -61,7 +61,8 @@ func TestALockerThatIsLeftOpenInABubbleFailsTheTest(t *testing.T) {
 				must(t, l.Close(context.WithoutCancel(t.Context())))
 			}
 			test.end()
-			if told := strings.Join(test.errors, ""); closes && told != "" || !closes && !strings.Contains(told, "defer its Close in the bubble") {
+			if told := strings.Join(test.errors, ""); closes && told != "" || !closes &&
+				!strings.Contains(told, "defer its Close in the bubble") {
 				t.Errorf("%s: told %q", name, told)
 			}
 			must(t, l.Close(context.WithoutCancel(t.Context())))

@@ -65,19 +65,30 @@ func TestALockOfEachKindExcludesAsItShould(t *testing.T) {
 	kinds := map[string]struct {
 		mine, excluded, admitted []redlock.Option
 	}{
-		"plain":     {nil, []redlock.Option{redlock.Shared()}, nil},
-		"fenced":    {[]redlock.Option{redlock.Fenced()}, []redlock.Option{redlock.Fenced()}, nil},
-		"shared":    {[]redlock.Option{redlock.Shared()}, []redlock.Option{redlock.Exclusive()}, []redlock.Option{redlock.Shared()}},
+		"plain":  {nil, []redlock.Option{redlock.Shared()}, nil},
+		"fenced": {[]redlock.Option{redlock.Fenced()}, []redlock.Option{redlock.Fenced()}, nil},
+		"shared": {[]redlock.Option{redlock.Shared()}, []redlock.Option{redlock.Exclusive()}, []redlock.Option{
+			redlock.Shared(),
+		}},
 		"exclusive": {[]redlock.Option{redlock.Exclusive()}, []redlock.Option{redlock.Shared()}, nil},
-		"reentrant": {[]redlock.Option{redlock.Reentrant("job 7")}, []redlock.Option{redlock.Reentrant("job 8")}, []redlock.Option{redlock.Reentrant("job 7")}},
-		"several":   {[]redlock.Option{redlock.AndKeys("orders:43")}, []redlock.Option{redlock.AndKeys("orders:44")}, nil},
+		"reentrant": {
+			[]redlock.Option{redlock.Reentrant("job 7")},
+			[]redlock.Option{redlock.Reentrant("job 8")},
+			[]redlock.Option{redlock.Reentrant("job 7")},
+		},
+		"several": {
+			[]redlock.Option{redlock.AndKeys("orders:43")},
+			[]redlock.Option{redlock.AndKeys("orders:44")},
+			nil,
+		},
 	}
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, masters redlocktest.Masters, locker *redlock.Locker) {
 				other := masters.Locker(t, redlock.Options{})
 				lock := try(t, locker, kind.mine...)
-				if _, err := other.TryAcquire(t.Context(), key, ttl, kind.excluded...); !errors.Is(err, redlock.ErrHeld) {
+				if _, err := other.TryAcquire(t.Context(), key, ttl,
+					kind.excluded...); !errors.Is(err, redlock.ErrHeld) {
 					t.Errorf("of another kind: %v, want ErrHeld", err)
 				}
 				if kind.admitted != nil {
@@ -210,7 +221,9 @@ func TestTheOtherPackagesWorkOnTheseMasters(t *testing.T) {
 		is(t, err, redlock.ErrHeld)
 
 		groups, err := sharded.New([]sharded.Group{
-			{Name: "a", Masters: masters[:3].All(), Options: opts}, {Name: "b", Masters: masters[3:6].All(), Options: opts},
+			{Name: "a", Masters: masters[:3].All(), Options: opts}, {
+				Name: "b", Masters: masters[3:6].All(), Options: opts,
+			},
 		}, sharded.Options{})
 		must(t, err)
 		defer func() { must(t, groups.Close(t.Context())) }()

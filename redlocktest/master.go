@@ -52,7 +52,9 @@ type Master struct {
 }
 
 func newMaster(w *world, name string, guard time.Duration) *Master {
-	m := &Master{world: w, name: name, guard: guard, stopped: make(chan struct{}), channels: make(map[*subscription]struct{})}
+	m := &Master{
+		world: w, name: name, guard: guard, stopped: make(chan struct{}), channels: make(map[*subscription]struct{}),
+	}
 	m.forgetLocked()
 	return m
 }
@@ -196,7 +198,9 @@ func (l link) Do(ctx context.Context, batch []*single.Call) { l.do(ctx, batch, l
 
 func (m *Master) do(ctx context.Context, batch []*single.Call, c *clock) {
 	m.mu.Lock()
-	f := &flight{master: m, stopped: m.stopped, answered: make(chan struct{}), requests: make([]single.Request, len(batch))}
+	f := &flight{
+		master: m, stopped: m.stopped, answered: make(chan struct{}), requests: make([]single.Request, len(batch)),
+	}
 	for i := range batch {
 		f.requests[i] = *batch[i].Request // the request may run after its caller has the call back
 	}
@@ -287,7 +291,10 @@ func (m *Master) answerLocked(r *single.Request) answer {
 		return answer{err: err}
 	}
 	reply, err := m.performLocked(r)
-	return answer{reply, err, err == nil && (r.Op != single.Acquire && r.Op != single.Transfer || reply.Outcome != single.Refused)}
+	return answer{
+		reply, err, err == nil &&
+			(r.Op != single.Acquire && r.Op != single.Transfer || reply.Outcome != single.Refused),
+	}
 }
 
 // refusalLocked returns the reason why the master refuses a request; nil if it serves it.

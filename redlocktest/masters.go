@@ -95,7 +95,8 @@ func New(tb TB, opts ...Option) Masters {
 	w.clock = w.newClock()
 	tb.Cleanup(func() {
 		if lockerLeft() {
-			tb.Errorf("redlocktest: a Locker was still open when its testing/synctest bubble ended, which takes that for a deadlock: " +
+			tb.Errorf("redlocktest: a Locker was still open when its testing/synctest bubble ended, which takes that " +
+				"for a deadlock: " +
 				"defer its Close in the bubble, or make it with Masters.Locker, which closes it")
 		}
 	})
@@ -110,7 +111,8 @@ func New(tb TB, opts ...Option) Masters {
 func (w *world) checkBubble(tb TB) {
 	tb.Helper()
 	if w.time.isAhead() {
-		tb.Fatalf("redlocktest: the masters were made outside the Locker's testing/synctest bubble: call redlocktest.New in the bubble")
+		tb.Fatalf("redlocktest: the masters were made outside the Locker's testing/synctest bubble: call " +
+			"redlocktest.New in the bubble")
 	}
 }
 

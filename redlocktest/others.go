@@ -30,13 +30,19 @@ const (
 // overwrites a key on fewer masters, which a release under way may have left.
 func (m Masters) Hold(key string) {
 	m.tb().Helper()
-	m.hold(single.Request{Op: single.Acquire, Kind: single.Plain, Keys: []string{key}, Owner: somebody, TTL: heldFor, Fence: true})
+	m.hold(single.Request{
+		Op: single.Acquire, Kind: single.Plain, Keys: []string{key}, Owner: somebody, TTL: heldFor,
+		Fence: true,
+	})
 }
 
 // HoldShared is Hold as a reader (redlock.Shared): it keeps out writers, and no other readers.
 func (m Masters) HoldShared(key string) {
 	m.tb().Helper()
-	m.hold(single.Request{Op: single.Acquire, Kind: single.Shared, Keys: []string{key}, Owner: somebody, TTL: heldFor, Hold: "1"})
+	m.hold(single.Request{
+		Op: single.Acquire, Kind: single.Shared, Keys: []string{key}, Owner: somebody, TTL: heldFor,
+		Hold: "1",
+	})
 }
 
 func (m Masters) hold(r single.Request) {
@@ -79,7 +85,9 @@ func (m Masters) release(key string) bool {
 	released := false
 	for i := range m {
 		for _, kind := range []single.Kind{single.Plain, single.Shared} {
-			r := single.Request{Op: single.Release, Kind: kind, Keys: []string{key}, Owner: somebody, Hold: "1", Reserve: reserve}
+			r := single.Request{
+				Op: single.Release, Kind: kind, Keys: []string{key}, Owner: somebody, Hold: "1", Reserve: reserve,
+			}
 			reply, err := m[i].serve(&r)
 			released = released || err == nil && reply.Outcome == single.Granted
 		}

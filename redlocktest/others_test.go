@@ -24,7 +24,9 @@ func TestAKeyHeldByOthersIsRefusedUntilItsRelease(t *testing.T) {
 		masters[4].Stop() // Lockers go on without it
 		masters.Hold(key)
 		masters.Hold(key)
-		for _, opts := range [][]redlock.Option{nil, {redlock.Fenced()}, {redlock.Shared()}, {redlock.Exclusive()}, {redlock.AndKeys("a", "z")}} {
+		for _, opts := range [][]redlock.Option{
+			nil, {redlock.Fenced()}, {redlock.Shared()}, {redlock.Exclusive()}, {redlock.AndKeys("a", "z")},
+		} {
 			_, err := locker.TryAcquire(t.Context(), key, ttl, opts...)
 			is(t, err, redlock.ErrHeld)
 		}
@@ -124,19 +126,46 @@ func TestMisuseFailsTheTestAndSaysWhatWasWrong(t *testing.T) {
 		"65 masters, and 64 is the most": func(tb redlocktest.TB) {
 			redlocktest.New(tb, redlocktest.Count(65)).Locker(tb, redlock.Options{})
 		},
-		"RestartGuard is negative: -1s":              func(tb redlocktest.TB) { redlocktest.New(tb, redlocktest.RestartGuard(-time.Second)) },
-		"a Locker over no masters":                   func(tb redlocktest.TB) { redlocktest.Masters{}.Locker(tb, redlock.Options{}) },
-		"DriftFactor is -1":                          func(tb redlocktest.TB) { redlocktest.New(tb).Locker(tb, redlock.Options{DriftFactor: -1}) },
-		"has no restart guard":                       func(tb redlocktest.TB) { redlocktest.New(tb).Locker(tb, redlock.Options{RestartGuard: ttl}) },
-		"Advance by -1s":                             func(tb redlocktest.TB) { redlocktest.New(tb).Advance(-time.Second) },
-		"SlowDown by -1s":                            func(tb redlocktest.TB) { redlocktest.New(tb).SlowDown(-time.Second) },
-		`Hold("")`:                                   func(tb redlocktest.TB) { redlocktest.New(tb).Hold("") },
-		`Hold("redlock:guard")`:                      func(tb redlocktest.TB) { redlocktest.New(tb).HoldShared("redlock:guard") },
-		`Hold("orders:42"): me has it on`:            func(tb redlocktest.TB) { held(tb).Hold(key) },
-		`Hold("orders:42"): another kind of lock`:    func(tb redlocktest.TB) { m := redlocktest.New(tb); m.HoldShared(key); m.Hold(key) },
-		`Release("orders:42"), which Hold has not`:   func(tb redlocktest.TB) { held(tb).Release(key) },
-		`Release("orders:43"), which Hold has not`:   func(tb redlocktest.TB) { m := redlocktest.New(tb); m.Hold(key); m.Release("orders:43") },
-		`Release("orders:42"), which Hold has not t`: func(tb redlocktest.TB) { m := redlocktest.New(tb); m.Hold(key); m.Lose(key); m.Release(key) },
+		"RestartGuard is negative: -1s": func(tb redlocktest.TB) {
+			redlocktest.New(tb, redlocktest.RestartGuard(-time.Second))
+		},
+		"a Locker over no masters": func(tb redlocktest.TB) {
+			redlocktest.Masters{}.Locker(tb, redlock.Options{})
+		},
+		"DriftFactor is -1": func(tb redlocktest.TB) {
+			redlocktest.New(tb).Locker(tb, redlock.Options{DriftFactor: -1})
+		},
+		"has no restart guard": func(tb redlocktest.TB) {
+			redlocktest.New(tb).Locker(tb, redlock.Options{RestartGuard: ttl})
+		},
+		"Advance by -1s": func(tb redlocktest.TB) {
+			redlocktest.New(tb).Advance(-time.Second)
+		},
+		"SlowDown by -1s": func(tb redlocktest.TB) {
+			redlocktest.New(tb).SlowDown(-time.Second)
+		},
+		`Hold("")`: func(tb redlocktest.TB) { redlocktest.New(tb).Hold("") },
+		`Hold("redlock:guard")`: func(tb redlocktest.TB) {
+			redlocktest.New(tb).HoldShared("redlock:guard")
+		},
+		`Hold("orders:42"): me has it on`: func(tb redlocktest.TB) { held(tb).Hold(key) },
+		`Hold("orders:42"): another kind of lock`: func(tb redlocktest.TB) {
+			m := redlocktest.New(tb)
+			m.HoldShared(key)
+			m.Hold(key)
+		},
+		`Release("orders:42"), which Hold has not`: func(tb redlocktest.TB) { held(tb).Release(key) },
+		`Release("orders:43"), which Hold has not`: func(tb redlocktest.TB) {
+			m := redlocktest.New(tb)
+			m.Hold(key)
+			m.Release("orders:43")
+		},
+		`Release("orders:42"), which Hold has not t`: func(tb redlocktest.TB) {
+			m := redlocktest.New(tb)
+			m.Hold(key)
+			m.Lose(key)
+			m.Release(key)
+		},
 	} {
 		t.Run(want, func(t *testing.T) {
 			if said := failure(do); !strings.Contains(said, want) || !strings.HasPrefix(said, "redlocktest: ") {
@@ -144,7 +173,8 @@ func TestMisuseFailsTheTestAndSaysWhatWasWrong(t *testing.T) {
 			}
 		})
 	}
-	if said := failure(func(tb redlocktest.TB) { m := held(tb); m.Lose(key); m.Hold(key); m.Release(key) }); said != "" {
+	if said := failure(func(tb redlocktest.TB) { m := held(tb); m.Lose(key); m.Hold(key); m.Release(key) }); said !=
+		"" {
 		t.Errorf("a correct call reports %q", said)
 	}
 	redlocktest.Masters{}.Advance(time.Second) // nothing to do, and no Locker to advance
@@ -350,7 +380,8 @@ func TestNewWithoutATestSaysSo(t *testing.T) {
 }
 
 func TestAMasterIsPrintedAsItsName(t *testing.T) {
-	if got := fmt.Sprintf("%v %+v", redlocktest.New(t, redlocktest.Count(2)), redlocktest.New(t)[0]); got != "[redlocktest-1 redlocktest-2] redlocktest-1" {
+	if got := fmt.Sprintf("%v %+v", redlocktest.New(t, redlocktest.Count(2)), redlocktest.New(t)[0]); got !=
+		"[redlocktest-1 redlocktest-2] redlocktest-1" {
 		t.Error(got)
 	}
 }

@@ -26,7 +26,8 @@ import (
 
 // Locker has the method that asynqlock needs: pass a *redlock.Locker or a *sharded.Locker.
 type Locker interface {
-	Do(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error, opts ...redlock.Option) error
+	Do(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error,
+		opts ...redlock.Option) error
 }
 
 // OneAtATime processes each task under the lock on its key and renews the lock until the handler returns. A task with

@@ -31,10 +31,13 @@ func TestTasksWithOneKeyAreProcessedOneAtATime(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	middleware := asynqlock.OneAtATime(locker, time.Minute, func(task *asynq.Task) string { return string(task.Payload()) })
+	middleware := asynqlock.OneAtATime(locker, time.Minute, func(task *asynq.Task) string {
+		return string(task.Payload())
+	})
 	task := func(key string) *asynq.Task { return asynq.NewTask("charge", []byte(key)) }
 	process := func(key string, work func(ctx context.Context) error) error {
-		return middleware(asynq.HandlerFunc(func(ctx context.Context, _ *asynq.Task) error { return work(ctx) })).ProcessTask(t.Context(), task(key))
+		return middleware(asynq.HandlerFunc(func(ctx context.Context, _ *asynq.Task) error { return work(ctx) })).
+			ProcessTask(t.Context(), task(key))
 	}
 	nothing := func(context.Context) error { return nil }
 	err = process("orders:42", func(context.Context) error {
@@ -72,14 +75,17 @@ func (heldLocker) Do(context.Context, string, time.Duration, func(context.Contex
 // freeLocker finds every key free.
 type freeLocker struct{}
 
-func (freeLocker) Do(ctx context.Context, _ string, _ time.Duration, fn func(context.Context) error, _ ...redlock.Option) error {
+func (freeLocker) Do(ctx context.Context, _ string, _ time.Duration, fn func(context.Context) error,
+	_ ...redlock.Option,
+) error {
 	return fn(ctx)
 }
 
 func TestATaskWhoseKeyIsBusyHasNotFailed(t *testing.T) {
 	run := func(l asynqlock.Locker, handler error) error {
 		middleware := asynqlock.OneAtATime(l, time.Minute, func(*asynq.Task) string { return "orders:42" })
-		return middleware(asynq.HandlerFunc(func(context.Context, *asynq.Task) error { return handler })).ProcessTask(t.Context(), asynq.NewTask("charge", nil))
+		return middleware(asynq.HandlerFunc(func(context.Context, *asynq.Task) error { return handler })).
+			ProcessTask(t.Context(), asynq.NewTask("charge", nil))
 	}
 	const usual = 7 * time.Hour
 	delay := asynqlock.RetryDelay(time.Second, func(int, error, *asynq.Task) time.Duration { return usual })

@@ -51,7 +51,8 @@ func Example() {
 		fmt.Println("charging", order)
 		return nil
 	})
-	fmt.Println(mux.ProcessTask(ctx, asynq.NewTask("charge", []byte("42")))) // worker(queue).Run(mux) does this for each task
+	// worker(queue).Run(mux) does this for each task
+	fmt.Println(mux.ProcessTask(ctx, asynq.NewTask("charge", []byte("42"))))
 	closing, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	fmt.Println(locker.Close(closing))

@@ -34,8 +34,9 @@ func TestABusyKeyUsesUpNoRetries(t *testing.T) {
 	var attempts, processed atomic.Int32
 	delay := asynqlock.RetryDelay(time.Millisecond, nil)
 	server := asynq.NewServer(asynq.RedisClientOpt{Addr: redis.Addr()}, asynq.Config{
-		Concurrency: 1, LogLevel: asynq.FatalLevel, TaskCheckInterval: 10 * time.Millisecond, DelayedTaskCheckInterval: 10 * time.Millisecond,
-		IsFailure: asynqlock.IsFailure,
+		Concurrency: 1, LogLevel: asynq.FatalLevel, TaskCheckInterval: 10 * time.Millisecond,
+		DelayedTaskCheckInterval: 10 * time.Millisecond,
+		IsFailure:                asynqlock.IsFailure,
 		RetryDelayFunc: func(n int, err error, task *asynq.Task) time.Duration {
 			attempts.Add(1)
 			return delay(n, err, task)
@@ -68,11 +69,13 @@ func TestABusyKeyUsesUpNoRetries(t *testing.T) {
 		}
 	}
 	enqueue(0)
-	redistest.Eventually(t, time.Minute, func() bool { return queue().Archived == 1 }, "the task without retries to be archived")
+	redistest.Eventually(t, time.Minute, func() bool { return queue().Archived == 1 },
+		"the task without retries to be archived")
 	before := queue().FailedTotal
 	enqueue(1)
 
-	redistest.Eventually(t, time.Minute, func() bool { return attempts.Load() >= 3 }, "three attempts while the key is busy")
+	redistest.Eventually(t, time.Minute, func() bool { return attempts.Load() >= 3 },
+		"three attempts while the key is busy")
 	if n := processed.Load(); n != 0 {
 		t.Errorf("processed %d times while the key was busy", n)
 	}

@@ -33,13 +33,16 @@ func TestHazard103OneTaskIsProcessed(t *testing.T) {
 // contendedLocker finds that several want every key.
 type contendedLocker struct{}
 
-func (contendedLocker) Do(context.Context, string, time.Duration, func(context.Context) error, ...redlock.Option) error {
+func (contendedLocker) Do(context.Context, string, time.Duration, func(context.Context) error,
+	...redlock.Option,
+) error {
 	return &redlock.QuorumError{Op: "acquire", Key: "orders:42", Reason: redlock.ErrContended}
 }
 
 func TestATaskWhoseKeyIsContendedHasNotFailed(t *testing.T) {
 	busy := asynqlock.OneAtATime(contendedLocker{}, time.Minute, func(*asynq.Task) string { return "orders:42" })
-	err := busy(asynq.HandlerFunc(func(context.Context, *asynq.Task) error { return nil })).ProcessTask(t.Context(), asynq.NewTask("charge", nil))
+	err := busy(asynq.HandlerFunc(func(context.Context, *asynq.Task) error { return nil })).
+		ProcessTask(t.Context(), asynq.NewTask("charge", nil))
 	if asynqlock.IsFailure(err) || !errors.Is(err, redlock.ErrContended) {
 		t.Error(err)
 	}

@@ -41,7 +41,9 @@ type distributed struct {
 //
 // gocron drops the errors of Unlock. New calls lost with those that mean that the lock was lost during the run, which
 // may then have overlapped with another. If lost is nil, New ignores them.
-func New(locker Locker, ttl time.Duration, lost func(job string, err error), opts ...redlock.Option) (gocron.Locker, error) {
+func New(locker Locker, ttl time.Duration, lost func(job string, err error), opts ...redlock.Option) (gocron.Locker,
+	error,
+) {
 	if locker == nil {
 		return nil, errors.New("gocronlock: nil locker")
 	}

@@ -101,7 +101,8 @@ func TestALostLockIsReported(t *testing.T) {
 	for _, s := range servers {
 		must(t, s.Client().FlushAll(t.Context()).Err())
 	}
-	if err := lock.Unlock(t.Context()); !errors.Is(err, redlock.ErrNotHeld) || !errors.Is(told["report"], redlock.ErrNotHeld) {
+	if err := lock.Unlock(t.Context()); !errors.Is(err, redlock.ErrNotHeld) ||
+		!errors.Is(told["report"], redlock.ErrNotHeld) {
 		t.Errorf("Unlock: %v, reported %v", err, told)
 	}
 	if _, err := gocronlock.New(nil, time.Minute, nil); err == nil {
@@ -127,7 +128,8 @@ func schedule(t *testing.T, servers []*redistest.Server) *scheduled {
 	s, err := gocron.NewScheduler(gocron.WithDistributedElector(elector))
 	must(t, err)
 	all := &scheduled{}
-	_, err = s.NewJob(gocron.DurationJob(5*time.Millisecond), gocron.NewTask(func() { all.runs.Add(1) }), gocron.WithName("report"))
+	_, err = s.NewJob(gocron.DurationJob(5*time.Millisecond), gocron.NewTask(func() { all.runs.Add(1) }),
+		gocron.WithName("report"))
 	must(t, err)
 	s.Start()
 	t.Cleanup(func() { must(t, s.Shutdown()) })

@@ -29,7 +29,9 @@ const every = time.Second
 
 // New returns a server with the address url, such as http://10.0.0.1:8080. serve answers requests while the server
 // leads.
-func New(locker *redlock.Locker, key, url string, serve func(w http.ResponseWriter, r *http.Request, term *redlock.Leadership)) (*Server, error) {
+func New(locker *redlock.Locker, key, url string,
+	serve func(w http.ResponseWriter, r *http.Request, term *redlock.Leadership),
+) (*Server, error) {
 	candidate, err := leader.New(locker, leader.Config{Key: key, TTL: 10 * time.Second, Value: url})
 	if err != nil {
 		return nil, err
@@ -76,7 +78,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if known := s.known.Load(); known != nil && known.Led() && known.ID != term.ID() {
-		http.Redirect(w, r, known.Value+r.URL.RequestURI(), http.StatusTemporaryRedirect) //nolint:gosec // what candidates publish, and the path behind it
+		//nolint:gosec // what candidates publish, and the path behind it
+		http.Redirect(w, r, known.Value+r.URL.RequestURI(), http.StatusTemporaryRedirect)
 		return
 	}
 	w.Header().Set("Retry-After", "1")

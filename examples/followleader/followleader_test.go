@@ -37,9 +37,10 @@ func start(t *testing.T, servers []*redistest.Server, name string) *node {
 	}
 	mux := http.NewServeMux()
 	web := httptest.NewServer(mux)
-	server, err := followleader.New(locker, "leader", web.URL, func(w http.ResponseWriter, _ *http.Request, _ *redlock.Leadership) {
-		_, _ = fmt.Fprint(w, name)
-	})
+	server, err := followleader.New(locker, "leader", web.URL,
+		func(w http.ResponseWriter, _ *http.Request, _ *redlock.Leadership) {
+			_, _ = fmt.Fprint(w, name)
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,14 +92,19 @@ func get(t *testing.T, n *node, path string) (status int, body string) {
 func TestEveryServerRedirectsToTheLeader(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	first := start(t, servers, "first")
-	redistest.Eventually(t, 30*time.Second, func() bool { _, text := get(t, first, "/"); return text == "first" }, "the first to lead")
+	redistest.Eventually(t, 30*time.Second, func() bool { _, text := get(t, first, "/"); return text == "first" },
+		"the first to lead")
 	second := start(t, servers, "second")
-	redistest.Eventually(t, 30*time.Second, func() bool { _, text := get(t, second, "/page?x=1"); return text == "first" }, "the second to know the first")
+	redistest.Eventually(t, 30*time.Second, func() bool {
+		_, text := get(t, second, "/page?x=1")
+		return text == "first"
+	}, "the second to know the first")
 	for n, want := range map[*node]string{first: "leading", second: "following"} {
 		if status, text := get(t, n, "/healthz"); status != http.StatusOK || text != want {
 			t.Errorf("health: %d %q, want %q", status, text, want)
 		}
 	}
 	first.stop()
-	redistest.Eventually(t, 30*time.Second, func() bool { _, text := get(t, second, "/"); return text == "second" }, "the second to lead")
+	redistest.Eventually(t, 30*time.Second, func() bool { _, text := get(t, second, "/"); return text == "second" },
+		"the second to lead")
 }

@@ -134,7 +134,8 @@ func openPostgres(t *testing.T) *sql.DB {
 	postgres := find(t, "postgresql", "postgres")
 	dir, as := folder(t, "postgres")
 	data := filepath.Join(dir, "data")
-	output(t, as, dir, filepath.Join(filepath.Dir(postgres), "initdb"), "-D", data, "-U", "fences", "-A", "trust", "-N", "--no-locale", "-E", "UTF8")
+	output(t, as, dir, filepath.Join(filepath.Dir(postgres), "initdb"), "-D", data, "-U", "fences", "-A", "trust", "-N",
+		"--no-locale", "-E", "UTF8")
 	db, err := sql.Open("postgres", "user=fences dbname=postgres sslmode=disable host="+dir)
 	must(t, err)
 	run(t, as, dir, db, postgres, "-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "fsync=off")
@@ -147,10 +148,12 @@ func openMariaDB(t *testing.T) *sql.DB {
 	install := find(t, "mariadb-server", "mariadb-install-db")
 	dir, as := folder(t, "mysql")
 	data, socket := filepath.Join(dir, "data"), filepath.Join(dir, "s")
-	output(t, as, dir, install, "--no-defaults", "--datadir="+data, "--tmpdir="+dir, "--auth-root-authentication-method=normal", "--skip-test-db")
+	output(t, as, dir, install, "--no-defaults", "--datadir="+data, "--tmpdir="+dir,
+		"--auth-root-authentication-method=normal", "--skip-test-db")
 	db, err := sql.Open("mysql", "root@unix("+socket+")/")
 	must(t, err)
-	run(t, as, dir, db, server, "--no-defaults", "--datadir="+data, "--tmpdir="+dir, "--socket="+socket, "--skip-networking", "--innodb-buffer-pool-size=16M",
+	run(t, as, dir, db, server, "--no-defaults", "--datadir="+data, "--tmpdir="+dir, "--socket="+socket,
+		"--skip-networking", "--innodb-buffer-pool-size=16M",
 		"--innodb-flush-log-at-trx-commit=0", "--pid-file="+filepath.Join(dir, "pid"))
 	_, err = db.ExecContext(t.Context(), "CREATE DATABASE fences CHARACTER SET utf8mb4")
 	must(t, err)

@@ -183,7 +183,9 @@ const redlockMax = 1<<53 - 1
 
 func keysAreToldApart(t *testing.T, b backend, db *sql.DB) {
 	d, ctx := tables(t, b, db), t.Context()
-	for i, key := range []string{"a", "A", "a ", "ä", "a\u0308", strings.Repeat("k", fences.MaxKey), strings.Repeat("k", fences.MaxKey-1)} {
+	for i, key := range []string{
+		"a", "A", "a ", "ä", "a\u0308", strings.Repeat("k", fences.MaxKey), strings.Repeat("k", fences.MaxKey-1),
+	} {
 		if err := d.Rewrite(ctx, key, key, uint64(100-i)); err != nil {
 			t.Errorf("%.20q: %v", key, err)
 		}
@@ -247,7 +249,8 @@ func holdersNeverOverwrite(t *testing.T, b backend, db *sql.DB) {
 func withoutTheComparison(t *testing.T, b backend, db *sql.DB) {
 	tables(t, b, db)
 	faults := drive(t, db, func(token uint64) error {
-		_, err := db.ExecContext(t.Context(), fmt.Sprintf(`UPDATE documents SET body = '%d' WHERE id = 'report'`, token))
+		_, err := db.ExecContext(t.Context(),
+			fmt.Sprintf(`UPDATE documents SET body = '%d' WHERE id = 'report'`, token))
 		return err
 	})
 	if len(faults) == 0 {

@@ -37,7 +37,8 @@ func New(meter metric.Meter) (func(redlock.Event), error) {
 	var failed error
 	histogram := func(name, help string) metric.Float64Histogram {
 		h, err := meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(help),
-			metric.WithExplicitBucketBoundaries(.0001, .0002, .0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30, 60, 300))
+			metric.WithExplicitBucketBoundaries(.0001, .0002, .0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2,
+				5, 10, 30, 60, 300))
 		failed = first(failed, err)
 		return h
 	}
@@ -59,7 +60,8 @@ func New(meter metric.Meter) (func(redlock.Event), error) {
 	m.acquisitions = counter("redlock.acquisitions", "Calls of Acquire and TryAcquire, by result.")
 	m.votes = counter("redlock.votes", "Votes of each master, late ones included.")
 	m.lost = counter("redlock.lost", "Locks that ended without a release.")
-	m.dropped = counter("redlock.pending_releases.dropped", "Releases dropped because too many of a master were pending.")
+	m.dropped = counter("redlock.pending_releases.dropped",
+		"Releases dropped because too many of a master were pending.")
 	m.held = gauge("redlock.held", "Locks that are held.")
 	m.waiting = gauge("redlock.waiting", "Callers of Acquire that did not get their lock at once and wait.")
 	m.pending = gauge("redlock.pending_releases", "Releases that a master has yet to confirm.")

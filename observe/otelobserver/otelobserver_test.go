@@ -78,7 +78,8 @@ func TestMetricsAndSpansOfLocksOnRealMasters(t *testing.T) {
 	}
 	eventually := func(metric string, want int64) {
 		t.Helper()
-		redistest.Eventually(t, 10*time.Second, func() bool { return sums(t, reader)[metric] == want }, fmt.Sprint(metric, " to be ", want))
+		redistest.Eventually(t, 10*time.Second, func() bool { return sums(t, reader)[metric] == want },
+			fmt.Sprint(metric, " to be ", want))
 	}
 	eventually("redlock.held", 1)
 	must(t, lock.Verify(ctx))
@@ -89,11 +90,15 @@ func TestMetricsAndSpansOfLocksOnRealMasters(t *testing.T) {
 	}
 	must(t, servers[0].Kill())
 	must(t, lock.Release(ctx))
-	redistest.Eventually(t, 10*time.Second, func() bool { return sums(t, reader)["redlock.pending_releases"] >= 1 }, "a pending release")
+	redistest.Eventually(t, 10*time.Second, func() bool { return sums(t, reader)["redlock.pending_releases"] >= 1 },
+		"a pending release")
 	must(t, servers[0].Restart())
-	redistest.Eventually(t, 10*time.Second, func() bool { return sums(t, reader)["redlock.pending_releases"] == 0 }, "no pending release")
+	redistest.Eventually(t, 10*time.Second, func() bool { return sums(t, reader)["redlock.pending_releases"] == 0 },
+		"no pending release")
 	errWork := errors.New("work failed")
-	if err := traced.Do(ctx, "b", time.Minute, func(context.Context) error { return errWork }); !errors.Is(err, errWork) {
+	if err := traced.Do(ctx, "b", time.Minute, func(context.Context) error {
+		return errWork
+	}); !errors.Is(err, errWork) {
 		t.Errorf("Do: %v", err)
 	}
 	if err := traced.Do(ctx, "b", time.Minute, nil); !errors.Is(err, redlock.ErrInvalid) {
@@ -106,7 +111,8 @@ func TestMetricsAndSpansOfLocksOnRealMasters(t *testing.T) {
 	must(t, locker.Close(closing))
 
 	got := sums(t, reader)
-	if got["redlock.held"] != 0 || got["redlock.hold.duration"] != 3 || got["redlock.acquisition.duration"] != 4 || got["redlock.vote.duration"] < 9 {
+	if got["redlock.held"] != 0 || got["redlock.hold.duration"] != 3 || got["redlock.acquisition.duration"] != 4 ||
+		got["redlock.vote.duration"] < 9 {
 		t.Errorf("metrics: %v", got)
 	}
 	names := map[string]int{}
@@ -119,7 +125,10 @@ func TestMetricsAndSpansOfLocksOnRealMasters(t *testing.T) {
 			t.Errorf("span %s is not below the request", s.Name())
 		}
 	}
-	for _, want := range []string{"redlock acquire ", "redlock try held", "redlock do error", "redlock held ", "redlock do invalid", "redlock try do "} {
+	for _, want := range []string{
+		"redlock acquire ", "redlock try held", "redlock do error", "redlock held ", "redlock do invalid",
+		"redlock try do ",
+	} {
 		if names[want] == 0 {
 			t.Errorf("no span %q in %v", want, names)
 		}

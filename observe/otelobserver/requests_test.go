@@ -55,7 +55,8 @@ func TestHazard113EachRequestToAMasterIsASpanBelowItsCall(t *testing.T) {
 				t.Errorf("no span of %s on %s", op, m.Name())
 				continue
 			}
-			if s.Parent().SpanID() != acquire.SpanContext().SpanID() || s.SpanContext().TraceID() != request.SpanContext().TraceID() {
+			if s.Parent().SpanID() != acquire.SpanContext().SpanID() ||
+				s.SpanContext().TraceID() != request.SpanContext().TraceID() {
 				t.Errorf("%s on %s is not below its call", op, m.Name())
 			}
 			if s.StartTime().Before(began) || s.EndTime().Before(s.StartTime()) || s.EndTime().After(time.Now()) {

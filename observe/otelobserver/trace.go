@@ -16,8 +16,10 @@ import (
 type Locker interface {
 	Acquire(ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) (*redlock.Lock, error)
 	TryAcquire(ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) (*redlock.Lock, error)
-	Do(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error, opts ...redlock.Option) error
-	TryDo(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error, opts ...redlock.Option) error
+	Do(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error,
+		opts ...redlock.Option) error
+	TryDo(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error,
+		opts ...redlock.Option) error
 }
 
 // Traced is a Locker with a span for each call, below the span of the call's context. The key is an attribute of the
@@ -31,7 +33,9 @@ type Traced struct {
 func Trace(locker Locker, tracer trace.Tracer) *Traced { return &Traced{locker, tracer} }
 
 // Acquire is the locker's, as a span "redlock acquire" that ends with the wait.
-func (t *Traced) Acquire(ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) (*redlock.Lock, error) {
+func (t *Traced) Acquire(ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) (*redlock.Lock,
+	error,
+) {
 	ctx, span := t.start(ctx, "redlock acquire", key, ttl)
 	lock, err := t.locker.Acquire(ctx, key, ttl, opts...)
 	acquired(span, lock, err)
@@ -39,7 +43,9 @@ func (t *Traced) Acquire(ctx context.Context, key string, ttl time.Duration, opt
 }
 
 // TryAcquire is the locker's, as a span "redlock try".
-func (t *Traced) TryAcquire(ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) (*redlock.Lock, error) {
+func (t *Traced) TryAcquire(ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) (*redlock.Lock,
+	error,
+) {
 	ctx, span := t.start(ctx, "redlock try", key, ttl)
 	lock, err := t.locker.TryAcquire(ctx, key, ttl, opts...)
 	acquired(span, lock, err)
@@ -47,19 +53,26 @@ func (t *Traced) TryAcquire(ctx context.Context, key string, ttl time.Duration, 
 }
 
 // Do is the locker's, as a span "redlock do" for all of it, and below it "redlock held" for the time in fn.
-func (t *Traced) Do(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error, opts ...redlock.Option) error {
+func (t *Traced) Do(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error,
+	opts ...redlock.Option,
+) error {
 	return t.do(ctx, "redlock do", t.locker.Do, key, ttl, fn, opts)
 }
 
 // TryDo is the locker's, as a span "redlock try do" with "redlock held" as in [Traced.Do].
-func (t *Traced) TryDo(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error, opts ...redlock.Option) error {
+func (t *Traced) TryDo(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error,
+	opts ...redlock.Option,
+) error {
 	return t.do(ctx, "redlock try do", t.locker.TryDo, key, ttl, fn, opts)
 }
 
 // doer is the locker's Do or TryDo.
-type doer = func(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error, opts ...redlock.Option) error
+type doer = func(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error,
+	opts ...redlock.Option) error
 
-func (t *Traced) do(ctx context.Context, name string, do doer, key string, ttl time.Duration, fn func(ctx context.Context) error, opts []redlock.Option) error {
+func (t *Traced) do(ctx context.Context, name string, do doer, key string, ttl time.Duration,
+	fn func(ctx context.Context) error, opts []redlock.Option,
+) error {
 	ctx, span := t.start(ctx, name, key, ttl)
 	work := fn
 	if fn != nil {
@@ -76,7 +89,8 @@ func (t *Traced) do(ctx context.Context, name string, do doer, key string, ttl t
 
 func (t *Traced) start(ctx context.Context, name, key string, ttl time.Duration) (context.Context, trace.Span) {
 	return t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
-		attribute.String("redlock.key", key), attribute.Float64("redlock.ttl", ttl.Seconds())))
+		attribute.String("redlock.key", key), attribute.Float64("redlock.ttl", ttl.Seconds()),
+	))
 }
 
 // acquired ends the span of an acquisition. The owner is a secret and stays out.
@@ -104,8 +118,10 @@ func Requests(tracer trace.Tracer) func(redlock.Event) {
 		if e.Kind != redlock.EventVote {
 			return
 		}
-		_, span := tracer.Start(e.Context, "redlock request", trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(e.At.Add(-e.Took)),
-			trace.WithAttributes(attribute.String("redlock.key", e.Key), ofMaster(e.Master), ofOp(e.Op), ofVote(e.Vote)))
+		_, span := tracer.Start(e.Context, "redlock request", trace.WithSpanKind(trace.SpanKindClient),
+			trace.WithTimestamp(e.At.Add(-e.Took)),
+			trace.WithAttributes(attribute.String("redlock.key", e.Key), ofMaster(e.Master), ofOp(e.Op),
+				ofVote(e.Vote)))
 		if e.Err != nil {
 			span.RecordError(e.Err, trace.WithTimestamp(e.At))
 			span.SetStatus(codes.Error, e.Vote.String())

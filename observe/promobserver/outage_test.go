@@ -57,7 +57,9 @@ func TestHazard125EverySeriesIsThereBeforeItsFirstEvent(t *testing.T) {
 	there("redlock_rounds_total", 5*len(observe.Results())) // of five operations
 	there("redlock_round_seconds", 5)
 	there("redlock_waiting", 1)
-	observer.Observe(redlock.Event{Kind: redlock.EventVote, Op: "acquire", Master: "m", Vote: redlock.Granted, N: 3, Quorum: 2})
+	observer.Observe(redlock.Event{
+		Kind: redlock.EventVote, Op: "acquire", Master: "m", Vote: redlock.Granted, N: 3, Quorum: 2,
+	})
 	there("redlock_votes_total", 15)
 	there("redlock_pending_releases", 1)
 	there("redlock_pending_releases_dropped_total", 1)
@@ -120,7 +122,8 @@ func TestHazard125AnOutageShowsWhileItsCallersStillWait(t *testing.T) {
 	o := newOutage(t)
 	eventually := func(is func(v float64) bool, name string, labels ...string) {
 		t.Helper()
-		redistest.Eventually(t, 20*time.Second, func() bool { return is(reading(t, o.registry, name, labels...)) }, name)
+		redistest.Eventually(t, 20*time.Second, func() bool { return is(reading(t, o.registry, name, labels...)) },
+			name)
 	}
 	eventually(func(v float64) bool { return v == 1 }, "redlock_waiting")
 	eventually(func(v float64) bool { return v >= 3 }, "redlock_rounds_total", "op=acquire", "result=no_quorum")
@@ -144,13 +147,15 @@ func promtool(t *testing.T, path, old, changed string) (string, error) {
 		}
 		must(t, os.WriteFile(filepath.Join(dir, name), bytes.Replace(text, []byte(old), []byte(changed), 1), 0o600))
 	}
-	out, err := exec.CommandContext(t.Context(), path, "test", "rules", filepath.Join(dir, "alerts_test.yaml")).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), path, "test", "rules", filepath.Join(dir, "alerts_test.yaml")).
+		CombinedOutput()
 	return string(out), err
 }
 
 func TestHazard125EachAlertFiresInTimeAndOnlyForItsFault(t *testing.T) {
 	path := onPath(t, "promtool")
-	if out, err := exec.CommandContext(t.Context(), path, "check", "rules", "alerts.yaml").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), path, "check", "rules", "alerts.yaml").CombinedOutput(); err !=
+		nil {
 		t.Errorf("%v: %s", err, out)
 	}
 	if out, err := promtool(t, path, "", ""); err != nil {
@@ -159,11 +164,13 @@ func TestHazard125EachAlertFiresInTimeAndOnlyForItsFault(t *testing.T) {
 	const margin, rounds = `min by (job, instance) (redlock_quorum_margin) < 0 and `,
 		`sum by (job, instance) (increase(redlock_rounds_total{result="no_quorum"}[2m])) > 0`
 	for name, control := range map[string][2]string{
-		"that counts calls, and no call returns": {margin + rounds, `sum by (job) (rate(redlock_acquisitions_total{result="no_quorum"}[5m])) > 0`},
-		"for one round":                          {margin, ""},
-		"for an outage that is long over":        {" and " + rounds, ""},
-		"a minute later":                         {"for: 15s", "for: 75s"},
-		"never":                                  {"increase(redlock_lost_total[10m])", "increase(redlock_lost_total[1s])"},
+		"that counts calls, and no call returns": {
+			margin + rounds, `sum by (job) (rate(redlock_acquisitions_total{result="no_quorum"}[5m])) > 0`,
+		},
+		"for one round":                   {margin, ""},
+		"for an outage that is long over": {" and " + rounds, ""},
+		"a minute later":                  {"for: 15s", "for: 75s"},
+		"never":                           {"increase(redlock_lost_total[10m])", "increase(redlock_lost_total[1s])"},
 	} {
 		if out, err := promtool(t, path, control[0], control[1]); err == nil || !strings.Contains(out, "FAILED") {
 			t.Errorf("the tests do not notice an alert %s: %v, %s", name, err, out)
@@ -181,14 +188,17 @@ func startPrometheus(t *testing.T, target string) string {
 	rules, err := filepath.Abs("alerts.yaml")
 	must(t, err)
 	config := filepath.Join(dir, "prometheus.yaml")
-	must(t, os.WriteFile(config, fmt.Appendf(nil, "global: {scrape_interval: %[1]v, evaluation_interval: %[1]v, scrape_timeout: %[1]v}\n"+
-		"rule_files: [%[2]s]\nscrape_configs: [{job_name: orders, static_configs: [{targets: ['%[3]s']}]}]\n", scrapes, rules, target), 0o600))
+	must(t, os.WriteFile(config,
+		fmt.Appendf(nil, "global: {scrape_interval: %[1]v, evaluation_interval: %[1]v, scrape_timeout: %[1]v}\n"+
+			"rule_files: [%[2]s]\nscrape_configs: [{job_name: orders, static_configs: [{targets: ['%[3]s']}]}]\n",
+			scrapes, rules, target), 0o600))
 	port, err := localport.Reserve()
 	must(t, err)
 	t.Cleanup(func() { must(t, port.Release()) })
 	log, err := os.Create(filepath.Join(dir, "log"))
 	must(t, err)
-	server := exec.Command(path, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+port.Addr())
+	server := exec.Command(path, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"),
+		"--web.listen-address="+port.Addr())
 	server.Stdout, server.Stderr = log, log
 	must(t, server.Start())
 	t.Cleanup(func() {
@@ -259,7 +269,8 @@ func TestHazard125TheOutageAlertFiresWithinAMinute(t *testing.T) {
 		return false
 	}
 	redistest.Eventually(t, time.Minute, firing, "the critical alert to fire")
-	t.Logf("RedlockNoQuorum fires %v after the outage began, with scrapes every %v", time.Since(began).Round(time.Second), scrapes)
+	t.Logf("RedlockNoQuorum fires %v after the outage began, with scrapes every %v",
+		time.Since(began).Round(time.Second), scrapes)
 	for panel, exprs := range dashboard(t) {
 		for _, expr := range exprs {
 			expr = strings.ReplaceAll(expr, "$__rate_interval", "1m")

@@ -105,28 +105,36 @@ func newMetrics() *Observer {
 	}
 	const fast, slow = 100e-6, 1e-3 // from 100 µs to 13 s, and from 1 ms to 131 s
 	return &Observer{
-		rounds:   counter("rounds_total", "Rounds that were decided.", "op", "result"),
-		took:     prometheus.NewHistogramVec(seconds("round_seconds", "From a round's beginning to its decision.", fast), []string{"op"}),
-		calls:    counter("acquisitions_total", "Calls of Acquire and TryAcquire, by result.", "result"),
-		waited:   prometheus.NewHistogram(seconds("acquisition_seconds", "How long callers waited for a lock they got.", slow)),
-		lost:     counter("lost_total", "Locks that ended without a release.", "result"),
-		held:     prometheus.NewGauge(gauge("held", "Locks that are held.")),
-		heldFor:  prometheus.NewHistogram(seconds("held_seconds", "For how long locks were held.", slow)),
-		votes:    counter("votes_total", "Votes of each master, late ones included.", "master", "op", "vote"),
-		answered: prometheus.NewHistogramVec(seconds("vote_seconds", "From a round's beginning to a master's answer.", fast), []string{"master"}),
-		waiting:  prometheus.NewGauge(gauge("waiting", "Callers of Acquire that did not get their lock at once and wait.")),
-		pending:  prometheus.NewGaugeVec(gauge("pending_releases", "Releases that a master has yet to confirm."), []string{"master"}),
-		dropped:  counter("pending_releases_dropped_total", "Releases dropped because too many of a master were pending; their keys expire.", "master"),
-		masters:  prometheus.NewGauge(gauge("masters", "Masters of the Locker.")),
-		margin:   prometheus.NewGauge(gauge("quorum_margin", "Masters whose latest vote is known, less the quorum: how many more may fail.")),
-		silent:   make(map[string]bool),
-		spare:    make(map[string]int),
+		rounds: counter("rounds_total", "Rounds that were decided.", "op", "result"),
+		took: prometheus.NewHistogramVec(seconds("round_seconds", "From a round's beginning to its decision.",
+			fast), []string{"op"}),
+		calls: counter("acquisitions_total", "Calls of Acquire and TryAcquire, by result.", "result"),
+		waited: prometheus.NewHistogram(seconds("acquisition_seconds", "How long callers waited for a lock they got.",
+			slow)),
+		lost:    counter("lost_total", "Locks that ended without a release.", "result"),
+		held:    prometheus.NewGauge(gauge("held", "Locks that are held.")),
+		heldFor: prometheus.NewHistogram(seconds("held_seconds", "For how long locks were held.", slow)),
+		votes:   counter("votes_total", "Votes of each master, late ones included.", "master", "op", "vote"),
+		answered: prometheus.NewHistogramVec(seconds("vote_seconds", "From a round's beginning to a master's answer.",
+			fast), []string{"master"}),
+		waiting: prometheus.NewGauge(gauge("waiting", "Callers of Acquire that did not get their lock at once and "+
+			"wait.")),
+		pending: prometheus.NewGaugeVec(gauge("pending_releases", "Releases that a master has yet to confirm."),
+			[]string{"master"}),
+		dropped: counter("pending_releases_dropped_total",
+			"Releases dropped because too many of a master were pending; their keys expire.", "master"),
+		masters: prometheus.NewGauge(gauge("masters", "Masters of the Locker.")),
+		margin: prometheus.NewGauge(gauge("quorum_margin",
+			"Masters whose latest vote is known, less the quorum: how many more may fail.")),
+		silent: make(map[string]bool),
+		spare:  make(map[string]int),
 	}
 }
 
 func (o *Observer) collectors() []prometheus.Collector {
 	return []prometheus.Collector{
-		o.rounds, o.took, o.calls, o.waited, o.waiting, o.lost, o.held, o.heldFor, o.votes, o.answered, o.pending, o.dropped,
+		o.rounds, o.took, o.calls, o.waited, o.waiting, o.lost, o.held, o.heldFor, o.votes, o.answered, o.pending,
+		o.dropped,
 		o.masters, o.margin,
 	}
 }

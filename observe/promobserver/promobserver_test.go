@@ -179,7 +179,8 @@ func TestDashboardAndAlertsUseMetricsThatExist(t *testing.T) {
 	observer, err := promobserver.New(registry)
 	must(t, err)
 	for _, kind := range []redlock.EventKind{
-		redlock.EventAcquire, redlock.EventReturned, redlock.EventVote, redlock.EventLost, redlock.EventSwept, redlock.EventRelease,
+		redlock.EventAcquire, redlock.EventReturned, redlock.EventVote, redlock.EventLost, redlock.EventSwept,
+		redlock.EventRelease,
 	} {
 		observer.Observe(redlock.Event{Kind: kind, Op: "acquire", Master: "m", Held: true})
 	}
@@ -241,7 +242,9 @@ func TestTheMarginOfTwoSetsIsTheSmallerOne(t *testing.T) {
 	observer, err := promobserver.New(registry)
 	must(t, err)
 	vote := func(master string, v redlock.Vote) {
-		observer.Observe(redlock.Event{Kind: redlock.EventVote, Op: "acquire", Set: "old", N: 5, Quorum: 3, Master: master, Vote: v})
+		observer.Observe(redlock.Event{
+			Kind: redlock.EventVote, Op: "acquire", Set: "old", N: 5, Quorum: 3, Master: master, Vote: v,
+		})
 	}
 	wants := func(margin, masters float64) {
 		t.Helper()

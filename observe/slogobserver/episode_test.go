@@ -25,7 +25,9 @@ func outage(observe func(redlock.Event), op string) {
 		}
 		observe(vote)
 	}
-	kinds := map[string]redlock.EventKind{"acquire": redlock.EventAcquire, "extend": redlock.EventExtend, "release": redlock.EventRelease}
+	kinds := map[string]redlock.EventKind{
+		"acquire": redlock.EventAcquire, "extend": redlock.EventExtend, "release": redlock.EventRelease,
+	}
 	observe(redlock.Event{Kind: kinds[op], Op: op, Err: redlock.ErrNoQuorum, Granted: 2, Unknown: 3, Quorum: 3, N: 5})
 	if op == "acquire" {
 		observe(redlock.Event{Kind: redlock.EventReturned, Op: op, Err: redlock.ErrNoQuorum})
@@ -38,7 +40,9 @@ func outage(observe func(redlock.Event), op string) {
 // works sends the events of one round: all masters answer.
 func works(observe func(redlock.Event)) {
 	for i := range 5 {
-		observe(redlock.Event{Kind: redlock.EventVote, Op: "release", Master: fmt.Sprint("m", i), Vote: redlock.Granted})
+		observe(redlock.Event{
+			Kind: redlock.EventVote, Op: "release", Master: fmt.Sprint("m", i), Vote: redlock.Granted,
+		})
 	}
 	observe(redlock.Event{Kind: redlock.EventRelease, Op: "release", Granted: 3, Quorum: 3, N: 5})
 	observe(redlock.Event{Kind: redlock.EventSwept, Op: "release", Master: "m0"})
@@ -59,7 +63,8 @@ func TestHazard125AnOutageIsTwoLinesForEachTrouble(t *testing.T) {
 			<-time.After(time.Second)
 		}
 		if n := len(lines()); n != 5 {
-			t.Errorf("%d lines before the end, want one of each silent master, of the quorum and of the releases:\n%s", n, log.String())
+			t.Errorf("%d lines before the end, want one of each silent master, of the quorum and of the releases:\n%s",
+				n, log.String())
 		}
 		works(observe) // a second after the last failure
 		if n := len(lines()); n != 5 {
@@ -111,7 +116,8 @@ func TestHazard125AHungMajorityIsAFewLines(t *testing.T) {
 		urls = append(urls, s.URL())
 	}
 	var log bytes.Buffer
-	locker, err := redlock.Dial(t.Context(), urls, redlock.Options{Observer: slogobserver.New(slog.New(slog.NewTextHandler(&log, nil)))})
+	locker, err := redlock.Dial(t.Context(), urls,
+		redlock.Options{Observer: slogobserver.New(slog.New(slog.NewTextHandler(&log, nil)))})
 	must(t, err)
 	for _, s := range servers[:3] {
 		must(t, s.Pause())

@@ -65,7 +65,8 @@ func levelOf(e redlock.Event) slog.Level {
 	case result == "no_quorum", result == "expired", e.Kind == redlock.EventVote && e.Vote == redlock.Unknown,
 		e.Kind == redlock.EventRelease && e.Held && e.Err != nil:
 		return slog.LevelWarn
-	case e.Kind == redlock.EventReturned && result != "held" && result != "contended", e.Kind == redlock.EventRelease && e.Held, e.Kind == redlock.EventPass, e.Kind == redlock.EventHandover:
+	case e.Kind == redlock.EventReturned && result != "held" && result != "contended", e.Kind == redlock.EventRelease &&
+		e.Held, e.Kind == redlock.EventPass, e.Kind == redlock.EventHandover:
 		return slog.LevelInfo
 	default:
 		return slog.LevelDebug
@@ -83,7 +84,8 @@ func attributes(e redlock.Event) []slog.Attr {
 	}
 	switch e.Kind {
 	case redlock.EventAcquire, redlock.EventExtend, redlock.EventVerify, redlock.EventRelease:
-		attrs = append(attrs, slog.Int("granted", e.Granted), slog.Int("refused", e.Refused), slog.Int("unknown", e.Unknown),
+		attrs = append(attrs, slog.Int("granted", e.Granted), slog.Int("refused", e.Refused),
+			slog.Int("unknown", e.Unknown),
 			slog.Int("quorum", e.Quorum), slog.Int("masters", e.N), slog.Duration("took", e.Took))
 		if e.Set != "" {
 			attrs = append(attrs, slog.String("set", e.Set))

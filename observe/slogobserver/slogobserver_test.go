@@ -73,7 +73,8 @@ func TestTheLifeOfALockIsLoggedAtItsLevels(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"INFO redlock returned", "DEBUG redlock returned", "WARN redlock acquire", "WARN redlock vote", "DEBUG redlock vote",
+		"INFO redlock returned", "DEBUG redlock returned", "WARN redlock acquire", "WARN redlock vote",
+		"DEBUG redlock vote",
 		"DEBUG redlock acquire", "INFO redlock release", "ERROR redlock lost",
 	} {
 		if seen[want] == 0 {

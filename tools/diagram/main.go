@@ -1,7 +1,9 @@
 // Command diagram draws the picture in README.md: one acquisition on five masters, and how long the holder may rely on
 // it.
 //
-//	go run ./diagram [directory]   writes acquire-light.svg and acquire-dark.svg; from tools/, the directory is ../docs/plots by default
+//	go run ./diagram [directory]   writes acquire-light.svg and acquire-dark.svg
+//
+// From tools/, the directory is ../docs/plots by default.
 package main
 
 import (
@@ -54,13 +56,17 @@ func draw(p palette) string {
 		fmt.Fprintf(&b, "<text x=\"%d\" y=\"%d\" fill=\"%s\" text-anchor=\"%s\">%s</text>\n", x, y, colour, anchor, s)
 	}
 	line := func(x1, y1, x2, y2 int, colour, more string) {
-		fmt.Fprintf(&b, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" stroke=\"%s\" %s/>\n", x1, y1, x2, y2, colour, more)
+		fmt.Fprintf(&b, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" stroke=\"%s\" %s/>\n", x1, y1, x2, y2, colour,
+			more)
 	}
-	fmt.Fprintf(&b, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" role=\"img\" font-family=\"system-ui, sans-serif\" font-size=\"14\">\n", width, height)
-	fmt.Fprintln(&b, "<title>One acquisition: three of five masters grant the key, so the client holds the lock until its validity ends</title>")
+	fmt.Fprintf(&b, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" role=\"img\" "+
+		"font-family=\"system-ui, sans-serif\" font-size=\"14\">\n", width, height)
+	fmt.Fprintln(&b, "<title>One acquisition: three of five masters grant the key, so the client holds the lock "+
+		"until its validity ends</title>")
 	for i, r := range replies {
 		y := 34 + 40*i
-		fmt.Fprintf(&b, "<rect x=\"118\" y=\"%d\" width=\"88\" height=\"28\" rx=\"6\" fill=\"%s\" stroke=\"%s\"/>\n", y-19, p.fill, p.line)
+		fmt.Fprintf(&b, "<rect x=\"118\" y=\"%d\" width=\"88\" height=\"28\" rx=\"6\" fill=\"%s\" stroke=\"%s\"/>\n",
+			y-19, p.fill, p.line)
 		text(162, y, p.ink, "middle", fmt.Sprintf("master %d", i+1))
 		line(client+18, 114, 118, y-5, p.line, "stroke-width=\"1.5\"")
 		text(222, y, map[string]string{granted: p.granted, refused: p.refused, silent: p.soft}[r], "start", r)
@@ -73,7 +79,8 @@ func draw(p palette) string {
 
 	const axis = 282
 	line(client, axis, ttlEnds+20, axis, p.line, "stroke-width=\"1.5\"")
-	fmt.Fprintf(&b, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"14\" rx=\"3\" fill=\"%s\"/>\n", decided, axis-7, validEnds-decided, p.valid)
+	fmt.Fprintf(&b, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"14\" rx=\"3\" fill=\"%s\"/>\n", decided, axis-7,
+		validEnds-decided, p.valid)
 	for _, mark := range []int{client, decided, validEnds, ttlEnds} {
 		line(mark, axis-14, mark, axis+14, p.ink, "stroke-width=\"1.5\"")
 	}

@@ -1,6 +1,8 @@
 // Command elsewhere checks that packages are valid on other systems than this one.
 //
-//	go run ./elsewhere [-C dir] [-os darwin,windows] [packages]    (from tools/; dir is .. and packages are ./... otherwise)
+//	go run ./elsewhere [-C dir] [-os darwin,windows] [packages]
+//
+// Run it in tools/. By default dir is .. and packages are ./...
 //
 // For each system it type-checks the sources that Go would choose there: the packages and all their imports, the
 // standard library too. So it finds the errors of a compiler, such as a missing name or another type. It takes a
@@ -43,9 +45,10 @@ func main() {
 // check loads the packages for a system and returns their number.
 func check(dir, system string, patterns []string) (int, error) {
 	loaded, err := packages.Load(&packages.Config{
-		Dir:  dir,
-		Env:  append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOOS="+system),
-		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesSizes | packages.NeedImports | packages.NeedDeps,
+		Dir: dir,
+		Env: append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOOS="+system),
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedSyntax |
+			packages.NeedTypes | packages.NeedTypesSizes | packages.NeedImports | packages.NeedDeps,
 	}, patterns...)
 	if err != nil {
 		return 0, err

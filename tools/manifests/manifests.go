@@ -56,8 +56,8 @@ func ParseJobs(raw []byte) (*Jobs, error) {
 	})
 }
 
-// parse reads a file of manifests as strictly as an API server with --validate=strict: a field that does not exist, or stands
-// there twice, is an error. There must be one object of each kind, and no other.
+// parse reads a file of manifests as strictly as an API server with --validate=strict: a field that does not exist, or
+// stands there twice, is an error. There must be one object of each kind, and no other.
 func parse(raw []byte, into map[metav1.TypeMeta]any) error {
 	reader := yaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(raw)))
 	defer reader.Close()

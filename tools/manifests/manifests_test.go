@@ -56,7 +56,8 @@ var broken = []struct{ old, new, says string }{
 	{"serviceName: redlock", "serviceName: redis", "not there"},
 	{"publishNotReadyAddresses: true", "publishNotReadyAddresses: false", "loses its name"},
 	{"  selector:\n    app: redlock-master", "  selector:\n    app: redlock", "service selects other"},
-	{"AlwaysAllow\n  selector:\n    matchLabels:\n      app: redlock-master", "AlwaysAllow\n  selector:\n    matchLabels:\n      app: other", "for other pods"},
+	{"AlwaysAllow\n  selector:\n    matchLabels:\n      app: redlock-master", "AlwaysAllow\n  selector:\n    " +
+		"matchLabels:\n      app: other", "for other pods"},
 	{"maxUnavailable: 1", "maxUnavailable: 2", "drain"},
 	{"maxUnavailable: 1", "maxUnavailable: 50%", "drain"},
 	{"maxUnavailable: 1", "minAvailable: 2", "drain"},
@@ -72,8 +73,10 @@ var broken = []struct{ old, new, says string }{
 	{"terminationGracePeriodSeconds: 30", "terminationGracePeriodSeconds: 0", "no time to stop"},
 	{"topologyKey: kubernetes.io/hostname", "topologyKey: kubernetes.io/os", "on one node"},
 	{
-		"requiredDuringSchedulingIgnoredDuringExecution: # two on one node fail together\n            - labelSelector:\n                matchLabels:\n                  app: redlock-master",
-		"requiredDuringSchedulingIgnoredDuringExecution:\n            - labelSelector:\n                matchLabels:\n                  app: other", "on one node",
+		"requiredDuringSchedulingIgnoredDuringExecution: # two on one node fail together\n            - " +
+			"labelSelector:\n                matchLabels:\n                  app: redlock-master",
+		"requiredDuringSchedulingIgnoredDuringExecution:\n            - labelSelector:\n                " +
+			"matchLabels:\n                  app: other", "on one node",
 	},
 	{"whenUnsatisfiable: DoNotSchedule", "whenUnsatisfiable: ScheduleAnyway", "one zone"},
 	{"maxSkew: 1", "maxSkew: 3", "one zone"},
@@ -159,7 +162,8 @@ func TestTheManifestsOfJobsKeepTheirPromises(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if found := strings.Join(j.Broken(), "\n"); !strings.Contains(found, c.says) || c.says == "" && found != "" || changed == string(raw) && c.says != "" {
+		if found := strings.Join(j.Broken(), "\n"); !strings.Contains(found, c.says) || c.says == "" && found != "" ||
+			changed == string(raw) && c.says != "" {
 			t.Errorf("%q instead of %q: found %q, want something about %q", c.new, c.old, found, c.says)
 		}
 	}
@@ -191,16 +195,19 @@ func runJobs(t *testing.T, socket string) {
 		args := slices.Clone(pod.Spec.Containers[0].Command[1:])
 		args[len(args)-1] = "echo"
 		for password, want := range map[string]bool{"jobs": true, "wrong": false} {
-			cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "redlock"), append(slices.Insert(slices.Clone(args), 1, "-wait", "5s"), password)...)
+			cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "redlock"),
+				append(slices.Insert(slices.Clone(args), 1, "-wait", "5s"), password)...)
 			cmd.Env = append(os.Environ(), "REDLOCK_CONFIG="+filepath.Join(dir, "config"), "REDLOCK_PASSWORD="+password)
-			if out, err := cmd.CombinedOutput(); strings.Contains(string(out), "jobs\n") != want || (err == nil) != want {
+			if out, err := cmd.CombinedOutput(); strings.Contains(string(out), "jobs\n") != want ||
+				(err == nil) != want {
 				t.Errorf("%q with the password %s: %v, %s", args, password, err, out)
 			}
 		}
 	}
 }
 
-// The server starts with the command and the configuration of the manifests, and its probe tells a right answer from a wrong one.
+// The server starts with the command and the configuration of the manifests, and its probe tells a right answer from a
+// wrong one.
 func TestTheServerStartsAsTheManifestsSay(t *testing.T) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		if os.Getenv("CI") == "true" {
@@ -241,7 +248,8 @@ func TestTheServerStartsAsTheManifestsSay(t *testing.T) {
 		t.Fatalf("AUTH: %q", got)
 	}
 	for directive, want := range map[string]string{
-		"appendonly": "yes", "appendfsync": "always", "maxmemory-policy": "noeviction", "maxmemory": "209715200", "save": "", "dir": dir,
+		"appendonly": "yes", "appendfsync": "always", "maxmemory-policy": "noeviction", "maxmemory": "209715200",
+		"save": "", "dir": dir,
 	} {
 		if got := ask(t, conn, "CONFIG GET "+directive); got[len(got)-1] != want {
 			t.Errorf("%s is %q, want %q", directive, got, want)

@@ -58,22 +58,27 @@ func (m *Masters) redis() corev1.Container {
 
 // selects reports whether a selector is exactly the labels of the pods.
 func (m *Masters) selects(s *metav1.LabelSelector) bool {
-	return s != nil && len(s.MatchExpressions) == 0 && len(s.MatchLabels) > 0 && maps.Equal(s.MatchLabels, m.Set.Spec.Template.Labels)
+	return s != nil && len(s.MatchExpressions) == 0 && len(s.MatchLabels) > 0 &&
+		maps.Equal(s.MatchLabels, m.Set.Spec.Template.Labels)
 }
 
 // belongTogether checks that the objects refer to each other and that each master has its own name.
 func (m *Masters) belongTogether(f *findings) {
 	set, service := m.Set.Spec, m.Service.Spec
-	f.want(len(set.Template.Spec.Containers) == 1 && len(set.Template.Spec.InitContainers) == 0, "a pod is one container")
+	f.want(len(set.Template.Spec.Containers) == 1 && len(set.Template.Spec.InitContainers) == 0,
+		"a pod is one container")
 	f.want(m.selects(set.Selector), "the stateful set does not select its own pods")
 	f.want(m.selects(m.Budget.Spec.Selector), "the disruption budget is for other pods")
 	f.want(maps.Equal(service.Selector, set.Template.Labels), "the service selects other pods")
-	f.want(set.ServiceName == m.Service.Name, "the pods' names come from the service %q, which is not there", set.ServiceName)
-	f.want(service.ClusterIP == corev1.ClusterIPNone, "the service is not headless: one name leads to any master, which is one vote out of five")
+	f.want(set.ServiceName == m.Service.Name, "the pods' names come from the service %q, which is not there",
+		set.ServiceName)
+	f.want(service.ClusterIP == corev1.ClusterIPNone, "the service is not headless: one name leads to any master, "+
+		"which is one vote out of five")
 	f.want(service.PublishNotReadyAddresses, "a master that is not ready loses its name")
 	f.want(len(service.Ports) == 1 && service.Ports[0].Port == redisPort, "the service is not for port %d", redisPort)
 	ports := m.redis().Ports
-	f.want(len(ports) == 1 && ports[0].ContainerPort == redisPort && ports[0].HostPort == 0, "the container is not for port %d", redisPort)
+	f.want(len(ports) == 1 && ports[0].ContainerPort == redisPort && ports[0].HostPort == 0,
+		"the container is not for port %d", redisPort)
 }
 
 // spread: two masters are never on one node. No zone has so many masters that the others are no quorum.
@@ -85,12 +90,14 @@ func (m *Masters) spread(f *findings) {
 	f.want(n >= 3 && n%2 == 1, "%d masters: want an odd number, 3 or more", n)
 	pod := m.Set.Spec.Template.Spec
 	apart := pod.Affinity != nil && pod.Affinity.PodAntiAffinity != nil &&
-		slices.ContainsFunc(pod.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, func(t corev1.PodAffinityTerm) bool {
-			return t.TopologyKey == nodes && m.selects(t.LabelSelector)
-		})
+		slices.ContainsFunc(pod.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+			func(t corev1.PodAffinityTerm) bool {
+				return t.TopologyKey == nodes && m.selects(t.LabelSelector)
+			})
 	f.want(apart, "two masters may be on one node")
 	zoned := slices.ContainsFunc(pod.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
-		if c.TopologyKey != zones || c.WhenUnsatisfiable != corev1.DoNotSchedule || c.MaxSkew != 1 || c.MinDomains == nil || !m.selects(c.LabelSelector) {
+		if c.TopologyKey != zones || c.WhenUnsatisfiable != corev1.DoNotSchedule || c.MaxSkew != 1 ||
+			c.MinDomains == nil || !m.selects(c.LabelSelector) {
 			return false
 		}
 		least := int(*c.MinDomains)
@@ -105,12 +112,15 @@ func (m *Masters) oneAtATime(f *findings) {
 	one := intstr.FromInt32(1)
 	rolling := set.UpdateStrategy.RollingUpdate
 	f.want(set.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType &&
-		(rolling == nil || rolling.MaxUnavailable == nil || *rolling.MaxUnavailable == one), "an update restarts more than one master at a time")
+		(rolling == nil || rolling.MaxUnavailable == nil || *rolling.MaxUnavailable == one),
+		"an update restarts more than one master at a time")
 	f.want(rolling == nil || rolling.Partition == nil || *rolling.Partition == 0, "an update leaves masters out")
 	f.want(set.MinReadySeconds >= 60, "an update goes on before a restart guard of a minute is over")
-	f.want(budget.MinAvailable == nil && budget.MaxUnavailable != nil && *budget.MaxUnavailable == one, "a drain may take more than one master at a time")
+	f.want(budget.MinAvailable == nil && budget.MaxUnavailable != nil && *budget.MaxUnavailable == one,
+		"a drain may take more than one master at a time")
 	unhealthy := budget.UnhealthyPodEvictionPolicy
-	f.want(unhealthy != nil && *unhealthy == policyv1.AlwaysAllow, "a master that is not ready keeps its node from being drained")
+	f.want(unhealthy != nil && *unhealthy == policyv1.AlwaysAllow,
+		"a master that is not ready keeps its node from being drained")
 	grace := set.Template.Spec.TerminationGracePeriodSeconds
 	f.want(grace == nil || *grace >= 10, "a master has no time to stop")
 }
@@ -121,7 +131,8 @@ func (m *Masters) persist(f *findings) {
 	config, file := m.startedWith(c)
 	f.want(config != nil, "the server is not started with a file of the config map")
 	for directive, want := range map[string]string{
-		"appendonly": "yes", "appendfsync": "always", "no-appendfsync-on-rewrite": "no", "maxmemory-policy": "noeviction",
+		"appendonly": "yes", "appendfsync": "always", "no-appendfsync-on-rewrite": "no",
+		"maxmemory-policy": "noeviction",
 	} {
 		f.want(config[directive] == want, "%s is %q in %s, want %q", directive, config[directive], file, want)
 	}
@@ -132,10 +143,13 @@ func (m *Masters) persist(f *findings) {
 		return len(v.Spec.AccessModes) == 1 && strings.HasPrefix(string(v.Spec.AccessModes[0]), "ReadWriteOnce") &&
 			!v.Spec.Resources.Requests.Storage().IsZero() && mounted(c, v.Name) == config["dir"]
 	})
-	f.want(claimed && config["dir"] != "", "the data directory %q is not on a volume of the master's own", config["dir"])
+	f.want(claimed && config["dir"] != "", "the data directory %q is not on a volume of the master's own",
+		config["dir"])
 	kept := m.Set.Spec.PersistentVolumeClaimRetentionPolicy
-	f.want(kept == nil || kept.WhenScaled != appsv1.DeletePersistentVolumeClaimRetentionPolicyType, "data is deleted with a master that is scaled away")
-	f.want(below(config["maxmemory"], c.Resources.Limits.Memory()), "maxmemory %q is not below the container's limit", config["maxmemory"])
+	f.want(kept == nil || kept.WhenScaled != appsv1.DeletePersistentVolumeClaimRetentionPolicyType,
+		"data is deleted with a master that is scaled away")
+	f.want(below(config["maxmemory"], c.Resources.Limits.Memory()), "maxmemory %q is not below the container's limit",
+		config["maxmemory"])
 }
 
 // mounted returns the path of a volume in the container.
@@ -185,13 +199,17 @@ func below(size string, limit *resource.Quantity) bool {
 // probed: a probe does not restart a master that loads its data or is slow for a moment.
 func (m *Masters) probed(f *findings) {
 	c := m.redis()
-	f.want(lasts(c.StartupProbe) >= leastStartup, "a master that takes %d s to load its data is restarted", leastStartup)
+	f.want(lasts(c.StartupProbe) >= leastStartup, "a master that takes %d s to load its data is restarted",
+		leastStartup)
 	f.want(lasts(c.ReadinessProbe) > 0, "no readiness probe: an update does not wait for a master")
 	f.want(lasts(c.LivenessProbe) > 0, "no liveness probe: a master that hangs stays so")
-	f.want(c.LivenessProbe == nil || lasts(c.LivenessProbe) >= leastLiveness, "a master that is slow for less than %d s is restarted", leastLiveness)
-	f.want(c.LivenessProbe == nil || c.LivenessProbe.TCPSocket != nil, "the liveness probe asks for more than a process that accepts connections")
+	f.want(c.LivenessProbe == nil || lasts(c.LivenessProbe) >= leastLiveness,
+		"a master that is slow for less than %d s is restarted", leastLiveness)
+	f.want(c.LivenessProbe == nil || c.LivenessProbe.TCPSocket != nil,
+		"the liveness probe asks for more than a process that accepts connections")
 	for _, p := range []*corev1.Probe{c.StartupProbe, c.ReadinessProbe} {
-		f.want(p != nil && p.Exec != nil && strings.Contains(strings.Join(p.Exec.Command, " "), "PONG"), "a probe does not check the server's answer")
+		f.want(p != nil && p.Exec != nil && strings.Contains(strings.Join(p.Exec.Command, " "), "PONG"),
+			"a probe does not check the server's answer")
 	}
 }
 
@@ -215,15 +233,18 @@ func lasts(p *corev1.Probe) int {
 func (m *Masters) secured(f *findings) {
 	c := m.redis()
 	command := strings.Join(c.Args, " ")
-	f.want(fromSecret(c, "PASSWORD") && strings.Contains(command, "--requirepass \"$PASSWORD\""), "the server has no password from a secret")
-	f.want(fromSecret(c, "JOBS_PASSWORD") && strings.Contains(command, "--user jobs on \">$JOBS_PASSWORD\" resetkeys"), "the user of jobs has no password from a secret")
+	f.want(fromSecret(c, "PASSWORD") && strings.Contains(command, "--requirepass \"$PASSWORD\""),
+		"the server has no password from a secret")
+	f.want(fromSecret(c, "JOBS_PASSWORD") && strings.Contains(command, "--user jobs on \">$JOBS_PASSWORD\" resetkeys"),
+		"the user of jobs has no password from a secret")
 	pod := m.Set.Spec.Template.Spec.SecurityContext
 	f.want(pod != nil && pod.FSGroup != nil, "the server can't write its volume")
 	n := m.Network.Spec
 	f.want(m.selects(&n.PodSelector) && len(n.PolicyTypes) == 2 && len(n.Egress) == 0, "the masters reach others")
 	f.want(len(n.Ingress) == 1 && len(n.Ingress[0].From) == 1 && n.Ingress[0].From[0].PodSelector != nil &&
 		maps.Equal(n.Ingress[0].From[0].PodSelector.MatchLabels, map[string]string{clientLabel: "true"}) &&
-		len(n.Ingress[0].Ports) == 1 && n.Ingress[0].Ports[0].Port.IntValue() == redisPort, "others than clients reach the masters")
+		len(n.Ingress[0].Ports) == 1 && n.Ingress[0].Ports[0].Port.IntValue() == redisPort,
+		"others than clients reach the masters")
 }
 
 func fromSecret(c corev1.Container, name string) bool {
@@ -238,7 +259,8 @@ func confined(f *findings, c corev1.Container, spec corev1.PodSpec) {
 	f.want(pod != nil && pod.RunAsNonRoot != nil && *pod.RunAsNonRoot, "%s runs as root", c.Name)
 	f.want(s != nil && s.AllowPrivilegeEscalation != nil && !*s.AllowPrivilegeEscalation &&
 		s.Capabilities != nil && slices.Contains(s.Capabilities.Drop, "ALL"), "%s keeps privileges", c.Name)
-	f.want(strings.Contains(c.Image, ":") && !strings.HasSuffix(c.Image, ":latest"), "the image %q has no version: a restart may change it", c.Image)
+	f.want(strings.Contains(c.Image, ":") && !strings.HasSuffix(c.Image, ":latest"),
+		"the image %q has no version: a restart may change it", c.Image)
 }
 
 // clientLabel is what lets a pod reach the masters.
@@ -248,18 +270,25 @@ const clientLabel = "redlock-client"
 func (j *Jobs) Broken() []string {
 	var f findings
 	cron := j.Cron.Spec
-	f.want(cron.JobTemplate.Spec.BackoffLimit != nil && *cron.JobTemplate.Spec.BackoffLimit == 0, "a job that failed is repeated under the key of the first")
-	f.want(cron.JobTemplate.Spec.Template.Spec.RestartPolicy == corev1.RestartPolicyNever, "a job is started again in its pod")
+	f.want(cron.JobTemplate.Spec.BackoffLimit != nil && *cron.JobTemplate.Spec.BackoffLimit == 0,
+		"a job that failed is repeated under the key of the first")
+	f.want(cron.JobTemplate.Spec.Template.Spec.RestartPolicy == corev1.RestartPolicyNever,
+		"a job is started again in its pod")
 	f.want(j.Worker.Spec.Replicas != nil && *j.Worker.Spec.Replicas >= 2, "no worker waits to take over")
 	for _, pod := range []corev1.PodTemplateSpec{cron.JobTemplate.Spec.Template, j.Worker.Spec.Template} {
 		f.want(pod.Labels[clientLabel] == "true", "the network policy keeps a pod from the masters")
-		f.want(pod.Spec.TerminationGracePeriodSeconds != nil && *pod.Spec.TerminationGracePeriodSeconds >= 30, "a program has no time to end")
+		f.want(pod.Spec.TerminationGracePeriodSeconds != nil && *pod.Spec.TerminationGracePeriodSeconds >= 30,
+			"a program has no time to end")
 		for _, c := range pod.Spec.Containers {
 			confined(&f, c, pod.Spec)
 			f.want(fromSecret(c, "REDLOCK_PASSWORD"), "%s has no password from a secret", c.Name)
-			f.want(len(c.Command) > 2 && c.Command[0] == "redlock" && c.Command[1] == "run" && len(c.Args) == 0, "%s does not run under redlock", c.Name)
-			at := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.ConfigMap != nil && v.ConfigMap.Name == j.Config.Name })
-			f.want(at >= 0 && mounted(c, pod.Spec.Volumes[max(at, 0)].Name) == "/etc/redlock", "%s does not find its settings", c.Name)
+			f.want(len(c.Command) > 2 && c.Command[0] == "redlock" && c.Command[1] == "run" && len(c.Args) == 0,
+				"%s does not run under redlock", c.Name)
+			at := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+				return v.ConfigMap != nil && v.ConfigMap.Name == j.Config.Name
+			})
+			f.want(at >= 0 && mounted(c, pod.Spec.Volumes[max(at, 0)].Name) == "/etc/redlock",
+				"%s does not find its settings", c.Name)
 		}
 	}
 	return f

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// verify has systemd read the units, with a program that exists in the place of those in /usr/local/bin, and a text of one changed.
+// verify has systemd read the units, with a program that exists in the place of those in /usr/local/bin, and a text of
+// one changed.
 func verify(t *testing.T, old, changed string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -49,7 +50,8 @@ func TestSystemdReadsTheUnits(t *testing.T) {
 		t.Error(said)
 	}
 	for old, changed := range map[string]string{
-		"KillMode=mixed": "KillMode=mix", "OnCalendar=*:0/5": "OnCalendar=sometimes", "NotifyAccess=all": "NotifyAcess=all",
+		"KillMode=mixed": "KillMode=mix", "OnCalendar=*:0/5": "OnCalendar=sometimes",
+		"NotifyAccess=all":       "NotifyAcess=all",
 		"/usr/local/bin/redlock": "/no/redlock", "[Timer]": "[Times]",
 	} {
 		if said := verify(t, old, changed); said == "" {

@@ -14,14 +14,40 @@ type rule struct {
 // rules, each with a sentence that it flags in prose_test.go.
 var rules = []rule{
 	// A clause as subject or object: "What waits for several keys is ...".
-	{"noun-what", regexp.MustCompile(`\b[Ww]hat (is|was|are|were|it|they|has|had|have|can|may|might|does|did|would|will|others|an?|the|somebody|nobody|one|stands|comes|follows|goes|needs|waits|takes|makes|its|this|that)\b|\b[Ww]ho(m|se)?ever\b|\b[Ww]hichever\b`)},
+	{
+		"noun-what",
+		regexp.MustCompile(
+			`\b[Ww]hat (is|was|are|were|it|they|has|had|have|can|may|might|does|did|` +
+				`would|will|others|an?|the|somebody|nobody|one|stands|comes|follows|goes|needs|waits|takes|makes|its|` +
+				`this|that)\b|\b[Ww]ho(m|se)?ever\b|\b[Ww]hichever\b`,
+		),
+	},
 	// The reader looks back for the noun.
-	{"pointer", regexp.MustCompile(`\b(that|those|these) of\b|\bthe (one|ones|other|others) (that|which|who|of|by|in)\b|\bwhich of\b|\b(of|by|in|for|to|with|from) which\b|\b(of|by|for|to|with) them\b`)},
+	{
+		"pointer",
+		regexp.MustCompile(
+			`\b(that|those|these) of\b|\bthe (one|ones|other|others) (that|which|who|of|by|in)\b|` +
+				`\bwhich of\b|\b(of|by|in|for|to|with|from) which\b|\b(of|by|for|to|with) them\b`,
+		),
+	},
 	// A person where there is a thing.
 	{"person", regexp.MustCompile(`(?i)\b(nobody|somebody|whom|whose)\b`)},
-	{"archaic", regexp.MustCompile(`(?i)\bin vain\b|\bonce more\b|\bamiss\b|\bbeside\b|\bbe it\b|\bthere(of|by|upon)\b|\bwhere(in|by|upon)\b|\bmeanwhile\b|\b(is|are|was|were) let\b|\bof (its|their|one's) own\b|\bas it (were|is)\b|\bfor good\b|\bat the most\b|\bat the latest\b|\bon account of\b|\bhave? done with\b|\bbut for\b|\bgive[ns]? up\b|\bstands? (in|for|by|still)\b`)},
+	{
+		"archaic",
+		regexp.MustCompile(
+			`(?i)\bin vain\b|\bonce more\b|\bamiss\b|\bbeside\b|\bbe it\b|\bthere(of|by|upon)\b|\bwhere(in|by|upon)\b|` +
+				`\bmeanwhile\b|\b(is|are|was|were) let\b|\bof (its|their|one's) own\b|\bas it (were|is)\b|\bfor good\b|` +
+				`\bat the most\b|\bat the latest\b|\bon account of\b|\bhave? done with\b|\bbut for\b|\bgive[ns]? up\b|\bstands? (in|for|by|still)\b`,
+		),
+	},
 	// Who does it?
-	{"passive", regexp.MustCompile(`(?i)\b(is|are|was|were|be|been) (told|asked|had|known of|looked (at|for|up)|spoken of|thought of|counted on|waited for|heard of)\b`)},
+	{
+		"passive",
+		regexp.MustCompile(
+			`(?i)\b(is|are|was|were|be|been) (told|asked|had|known of|` +
+				`looked (at|for|up)|spoken of|thought of|counted on|waited for|heard of)\b`,
+		),
+	},
 }
 
 const (

@@ -102,7 +102,8 @@ func (s shares) within(file string) error {
 		case s[k].sentences < 100:
 			return fmt.Errorf("%s: only %d sentences were found", k, s[k].sentences)
 		case s[k].percent() > bound:
-			return fmt.Errorf("%s: %.1f %% of the sentences are flagged, at most %.1f %% may be; see: go run ./prose -list", k, s[k].percent(), bound)
+			return fmt.Errorf("%s: %.1f %% of the sentences are flagged, at most %.1f %% may be; see: go run ./prose "+
+				"-list", k, s[k].percent(), bound)
 		}
 	}
 	return nil

@@ -39,8 +39,10 @@ func TestEachRuleFlagsItsSentenceAndNoPlainSentence(t *testing.T) {
 
 func TestEachKindOfTextIsFoundWithItsPlace(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "page.md", "# A heading that nobody counts\n\nOne sentence for a reader. Another one for the same reader.\n\n```\nfenced text that nobody counts\n```\n| a cell with four words | - |\n")
-	write(t, dir, "lib.go", "// Package lib does one thing well.\npackage lib\n\n// Open opens the thing for you.\nfunc Open() {}\n\n// hidden is not shown by anything.\nfunc hidden() {}\n")
+	write(t, dir, "page.md", "# A heading that nobody counts\n\nOne sentence for a reader. Another one for the same "+
+		"reader.\n\n```\nfenced text that nobody counts\n```\n| a cell with four words | - |\n")
+	write(t, dir, "lib.go", "// Package lib does one thing well.\npackage lib\n\n// Open opens the thing for "+
+		"you.\nfunc Open() {}\n\n// hidden is not shown by anything.\nfunc hidden() {}\n")
 	write(t, dir, "lib_test.go", "package lib\n\n// A test says what it shows here.\n")
 	found, err := read(dir, []string{"."})
 	if err != nil {
@@ -67,7 +69,8 @@ func TestEachKindOfTextIsFoundWithItsPlace(t *testing.T) {
 
 func TestAShareAboveItsBoundFailsAndSoDoesTooLittleText(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bounds.json")
-	if err := os.WriteFile(file, []byte(`{"pages": 4, "public comments": 4, "other comments": 6, "tests": 6}`), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(`{"pages": 4, "public comments": 4, "other comments": 6, "tests": 6}`),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	fine := func() shares {

@@ -172,7 +172,8 @@ func (p *paragraph) end(r *reader, k kind, file string) {
 }
 
 func importable(file string, f *ast.File) bool {
-	return !strings.Contains(filepath.ToSlash(file), "/internal/") && f.Name.Name != "main" && !strings.HasSuffix(file, "_test.go")
+	return !strings.Contains(filepath.ToSlash(file), "/internal/") && f.Name.Name != "main" &&
+		!strings.HasSuffix(file, "_test.go")
 }
 
 // documentation returns the comments that go doc shows: for the package, and for exported names with their fields and

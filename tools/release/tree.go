@@ -122,7 +122,8 @@ func (t *tree) goMod(dir string) (*modfile.File, error) {
 
 // prepare writes the version everywhere, and returns the names of the changed files.
 func (t *tree) prepare(version, date string) (changed []string, err error) {
-	if err := t.edit("CHANGELOG.md", func(old string) (string, error) { return released(old, version, date) }); err != nil {
+	if err := t.edit("CHANGELOG.md", func(old string) (string, error) { return released(old, version, date) }); err !=
+		nil {
 		return nil, err
 	}
 	changed = append(changed, "CHANGELOG.md")
@@ -140,7 +141,8 @@ func (t *tree) prepare(version, date string) (changed []string, err error) {
 	}
 	err = t.edit("go.work", func(old string) (string, error) {
 		for _, m := range t.modules {
-			old = regexp.MustCompile(`(?m)^(\s*`+regexp.QuoteMeta(m.path)+`) v\S+ =>`).ReplaceAllString(old, "$1 "+version+" =>")
+			old = regexp.MustCompile(`(?m)^(\s*`+regexp.QuoteMeta(m.path)+`) v\S+ =>`).
+				ReplaceAllString(old, "$1 "+version+" =>")
 		}
 		return old, nil
 	})

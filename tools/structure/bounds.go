@@ -52,9 +52,11 @@ func (b *bounds) compare(m measures) (broken []string) {
 			}
 			switch {
 			case figure > bound:
-				broken = append(broken, fmt.Sprintf("%s: %s is %d, at most %d is allowed", subject, name, figure, bound))
+				broken = append(broken,
+					fmt.Sprintf("%s: %s is %d, at most %d is allowed", subject, name, figure, bound))
 			case own && figure <= b.Default[name]:
-				broken = append(broken, fmt.Sprintf("%s: %s is %d, so its bound of %d can go", subject, name, figure, bound))
+				broken = append(broken,
+					fmt.Sprintf("%s: %s is %d, so its bound of %d can go", subject, name, figure, bound))
 			}
 		}
 	}

@@ -1,15 +1,17 @@
 // Command structure measures how hard the library is to read: the size and the circles of each package, and how much
 // code one operation runs through. Tests do not count.
 //
-//	go run ./structure [-C dir] [-v] [packages]   a table of packages (from tools/; dir is .. and packages are ./... by default)
-//	go run ./structure -paths                     functions and files of one Acquire, Release, Extend and notified wait
-//	go run ./structure -check                     both, held against bounds.json; fails where a measure is worse than its bound
+//	go run ./structure [-C dir] [-v] [packages]   a table of packages
+//	go run ./structure -paths                     functions and files of one Acquire, Release, Extend, notified wait
+//	go run ./structure -check                     both; fails where a measure is worse than its bound in bounds.json
+//
+// Run it in tools/. By default dir is .. and packages are ./...
 //
 // The columns of the table:
 //
 //	files, lines   without tests
 //	exported       types, functions, methods, constants and variables
-//	circle         the most files of which each uses, directly or not, what each other declares: no order of reading fits them
+//	circle         the largest group of files in which each uses declarations of each other, directly or not
 //	fields         of the largest struct
 //	methods        of the type with the most
 package main
@@ -27,7 +29,8 @@ import (
 func main() {
 	dir := flag.String("C", "..", "the directory that packages are relative to")
 	verbose := flag.Bool("v", false, "also print the files of each circle")
-	paths := flag.Bool("paths", false, "print the functions and files that one operation runs through; needs redis-server")
+	paths := flag.Bool("paths", false, "print the functions and files that one operation runs through; needs "+
+		"redis-server")
 	check := flag.Bool("check", false, "compare everything with bounds.json")
 	flag.Parse()
 	if err := run(*dir, flag.Args(), *verbose, *paths, *check); err != nil {
@@ -74,7 +77,8 @@ func run(dir string, patterns []string, verbose, paths, check bool) error {
 
 func load(dir string, patterns []string) (all []size, err error) {
 	loaded, err := packages.Load(&packages.Config{
-		Dir: dir, Mode: packages.NeedName | packages.NeedModule | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports | packages.NeedDeps,
+		Dir: dir, Mode: packages.NeedName | packages.NeedModule | packages.NeedFiles | packages.NeedSyntax |
+			packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports | packages.NeedDeps,
 	}, patterns...)
 	if err != nil {
 		return nil, err

@@ -1,5 +1,5 @@
-// A chaos run as a test of a program that imports the harness. It fails when a promise was broken; that too little was seen, on a
-// machine that is busy with other things, is not the question here.
+// A chaos run as a test of a program that imports the harness. It fails when a promise was broken; that too little was
+// seen, on a machine that is busy with other things, is not the question here.
 package cleanroom
 
 import (
