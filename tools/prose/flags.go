@@ -35,9 +35,10 @@ var rules = []rule{
 	{
 		"archaic",
 		regexp.MustCompile(
-			`(?i)\bin vain\b|\bonce more\b|\bamiss\b|\bbeside\b|\bbe it\b|\bthere(of|by|upon)\b|\bwhere(in|by|upon)\b|` +
-				`\bmeanwhile\b|\b(is|are|was|were) let\b|\bof (its|their|one's) own\b|\bas it (were|is)\b|\bfor good\b|` +
-				`\bat the most\b|\bat the latest\b|\bon account of\b|\bhave? done with\b|\bbut for\b|\bgive[ns]? up\b|\bstands? (in|for|by|still)\b`,
+			`(?i)\bin vain\b|\bonce more\b|\bamiss\b|\bbeside\b|\bbe it\b|\bthere(of|by|upon)\b|` +
+				`\bwhere(in|by|upon)\b|\bmeanwhile\b|\b(is|are|was|were) let\b|\bof (its|their|one's) own\b|` +
+				`\bas it (were|is)\b|\bfor good\b|\bat the most\b|\bat the latest\b|\bon account of\b|` +
+				`\bhave? done with\b|\bbut for\b|\bgive[ns]? up\b|\bstands? (in|for|by|still)\b`,
 		),
 	},
 	// Who does it?
