@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-624411e5/redlock/internal/contend"
 	"github.com/seed-624411e5/redlock/internal/lane"
+	"github.com/seed-624411e5/redlock/internal/owner"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -120,21 +121,24 @@ func (c *contest) note(k *Lock, call *lane.Call) {
 
 // held reports that one owner has the lock. A quorum named it in the latest round: each of these masters granted the
 // key to that owner, so the owner won. Of two sets a quorum of one is enough if it named the owner in the first
-// round, too. Then a Locker over that set alone has the lock, because a contender has another owner in each round.
+// round, too. Then a Locker over that set alone has the lock, because a contender has another owner in each round. The
+// owner of a [Reentrant] contender stays the same. So two of these contenders can each have a quorum of another set,
+// round after round, and must not both give up.
 func (c *contest) held(sets electorates) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for owner, masters := range c.named {
+	for name, masters := range c.named {
 		if sets.majority(masters) {
 			return true
 		}
 		var lasting uint64
 		for i, first := range c.first {
-			if first == owner {
+			if first == name {
 				lasting |= masters & (1 << i)
 			}
 		}
-		if c.round > 1 && sets.anyMajority(lasting) {
+		unique := name == readers || owner.Made(name) // and not of a Reentrant contender
+		if c.round > 1 && unique && sets.anyMajority(lasting) {
 			return true
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/memmaster"
+	"github.com/seed-624411e5/redlock/internal/owner"
 	"github.com/seed-624411e5/redlock/internal/soak"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -188,6 +189,62 @@ func TestATryOfTheTransitionIsRefusedAtOnceByAHolderOfTheOldMasters(t *testing.T
 	})
 }
 
+// An owner that a quorum of one set of masters names in two rounds has the lock, unless its contenders may have that name
+// in each round. Then the next round may be won.
+func TestHazard103ATryOfTheTransitionGivesUpForAHolderOnly(t *testing.T) {
+	for name, test := range map[string]struct {
+		rival string
+		opts  []redlock.Option
+		wins  bool
+	}{
+		"a holder":                          {owner.New("a"), nil, false},
+		"a reentrant owner":                 {"job-1", []redlock.Option{redlock.Reentrant("job-2")}, true},
+		"a reentrant owner, to a plain try": {"job-1", nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const asks = 2 * 3 // the old masters that are not of the new ones, and one of both, in two rounds
+				var asked atomic.Int64
+				var masters []redlock.Master
+				for i, m := range memmaster.New(7) {
+					masters = append(masters, &rumour{m, func(*single.Request) single.Reply {
+						if i < 3 && (!test.wins || asked.Add(1) <= asks) {
+							return heldBy(test.rival)
+						}
+						return single.Reply{Outcome: single.Granted}
+					}})
+				}
+				l, err := redlock.NewJoint(masters[:5], masters[2:], redlock.Options{Clock: memmaster.NewClock(0)})
+				must(t, err)
+				closesAtLast(t, l)
+				began := time.Now()
+				_, err = l.TryAcquire(t.Context(), key, tryTTL, test.opts...)
+				if test.wins {
+					must(t, err)
+				} else {
+					onlyIs(t, err, redlock.ErrHeld)
+				}
+				if took := time.Since(began); took > tryTimeout/5 {
+					t.Errorf("the try took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// reentrant lets each caller be an owner that may enter again.
+func reentrant(i int) []redlock.Option {
+	return []redlock.Option{redlock.Reentrant(fmt.Sprintf("job-%d", i))}
+}
+
+// Each of two callers may get a quorum of another set, in several rounds.
+func TestHazard103OneOfTwoReentrantOwnersWinsInTheTransition(t *testing.T) {
+	s := lockstep{callers: 2, delay: 2 * time.Millisecond, joint: true, opts: reentrant}
+	if o := s.run(t, 200, seeded(1)); !o.fine(200 * s.callers) {
+		t.Errorf("%+v", o)
+	}
+}
+
 // TestHazard103EveryKindOfTryHasAWinner draws kinds of lock, delays, a stopped master and an exchange of masters.
 func TestHazard103EveryKindOfTryHasAWinner(t *testing.T) {
 	kinds := map[string]func(i int) []redlock.Option{
@@ -195,9 +252,7 @@ func TestHazard103EveryKindOfTryHasAWinner(t *testing.T) {
 		"fenced":    func(int) []redlock.Option { return []redlock.Option{redlock.Fenced()} },
 		"published": func(i int) []redlock.Option { return []redlock.Option{redlock.Published(fmt.Sprint(i))} },
 		"exclusive": func(int) []redlock.Option { return []redlock.Option{redlock.Exclusive()} },
-		"reentrant": func(i int) []redlock.Option {
-			return []redlock.Option{redlock.Reentrant(fmt.Sprintf("job-%d", i))}
-		},
+		"reentrant": reentrant,
 		"every pair": func(i int) []redlock.Option {
 			return []redlock.Option{redlock.AndKeys(fmt.Sprint("a", i), fmt.Sprint("z", i))}
 		},

@@ -108,6 +108,17 @@ func Show(value string) string {
 	if value == "" {
 		return ""
 	}
+	if identity := identityOf(value); identity != "" {
+		return identity
+	}
+	return "#" + Fingerprint(value)
+}
+
+// Made reports whether a value is of this package's forms.
+func Made(value string) bool { return identityOf(value) != "" }
+
+// identityOf returns the identity in a value of this package's forms, and otherwise "".
+func identityOf(value string) string {
 	if identity := cutRandom(value); Valid(identity) {
 		return identity
 	}
@@ -115,7 +126,7 @@ func Show(value string) string {
 		identity, _, _ := strings.Cut(value, "{")
 		return identity
 	}
-	return "#" + Fingerprint(value)
+	return ""
 }
 
 // Secret returns the part of a value that must not be shown: all of it if its form is unknown.

@@ -10,7 +10,7 @@ import (
 func TestOnlyTheIdentityOfAnOwnValueIsShown(t *testing.T) {
 	value := owner.New("orders-7f:12")
 	if got := owner.Show(value); got != "orders-7f:12" || !strings.HasPrefix(value, "orders-7f:12/") ||
-		len(value) != 13+32 {
+		len(value) != 13+32 || !owner.Made(value) {
 		t.Errorf("of %q %q is shown", value, got)
 	}
 	if value == owner.New("orders-7f:12") || owner.Fingerprint(value) == owner.Fingerprint(owner.New("orders-7f:12")) {
@@ -27,11 +27,11 @@ func TestOnlyTheIdentityOfAnOwnValueIsShown(t *testing.T) {
 	} {
 		shown := owner.Show(foreign)
 		if len(shown) != 13 || shown[0] != '#' || strings.Contains(shown, "hunter2") ||
-			shown == owner.Show(foreign+"x") {
+			shown == owner.Show(foreign+"x") || owner.Made(foreign) {
 			t.Errorf("of %q %q is shown", foreign, shown)
 		}
 	}
-	if owner.Show("") != "" || owner.Fingerprint("") != "" {
+	if owner.Made("") || owner.Show("") != "" || owner.Fingerprint("") != "" {
 		t.Error("something is shown of nothing")
 	}
 }
