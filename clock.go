@@ -8,7 +8,8 @@ import (
 )
 
 // Clock tells a Locker the time and wakes it up. The default one counts the time during which the machine is
-// suspended and does not jump with the wall clock. Another one is for tests with virtual time; package redlocktest has one.
+// suspended and does not jump with the wall clock. Another one is for tests with virtual time; package redlocktest has
+// one.
 //
 // Only readings decide: whatever depends on time asks Now again. A timer that fires late makes nothing unsafe.
 type Clock interface {

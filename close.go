@@ -92,7 +92,8 @@ func (l *Locker) awaitGoroutines(ctx context.Context) error {
 	})
 }
 
-// patience ends with ctx, or once all that is under way has had time to end. The caller calls the function when it waits no longer.
+// patience ends with ctx, or once all that is under way has had time to end. The caller calls the function when it
+// waits no longer.
 func (l *Locker) patience(ctx context.Context) (context.Context, func()) {
 	patience, enough := context.WithCancel(ctx)
 	timer := l.clock.AfterFunc(2*max(l.opts.RequestTimeout, maxRequestTimeout), enough)

@@ -20,16 +20,16 @@ import (
 //   - after [MendTime] or MaxOutage if an operator can mend it;
 //   - never if a credentials provider renews it.
 
-// MendTime is how long Acquire goes on while so many masters complain that no quorum is left. Masters complain of a wrong
-// password, a missing right, a certificate, a replica's address or a key of another type. Then the wait ends with
+// MendTime is how long Acquire goes on while so many masters complain that no quorum is left. Masters complain of a
+// wrong password, a missing right, a certificate, a replica's address or a key of another type. Then the wait ends with
 // [ErrMisconfigured]. [MaxOutage] replaces MendTime.
 const MendTime = 10 * time.Second
 
 // spellLasts is the length of a spell after the latest attempt that met complaints.
 const spellLasts = 2 * contend.MaxComplainingPause
 
-// complaints has the latest complaint of each master about one acquisition. It outlives a round: failures of any kind can
-// lose a round early, and slower masters complain later.
+// complaints has the latest complaint of each master about one acquisition. It outlives a round: failures of any kind
+// can lose a round early, and slower masters complain later.
 type complaints struct{ list atomic.Pointer[complaintList] } // nil while there was none
 
 type complaintList struct {
@@ -44,8 +44,8 @@ type complaint struct {
 	again bool      // the request before met a complaint, too
 }
 
-// note records how a call ended. The call was sent one timeout before its deadline, or now if that is earlier: a call that
-// waited in a queue has a later deadline.
+// note records how a call ended. The call was sent one timeout before its deadline, or now if that is earlier: a call
+// that waited in a queue has a later deadline.
 func (m *complaints) note(l *Locker, c *lane.Call, timeout time.Duration) {
 	list, err := m.list.Load(), c.Err
 	if list == nil && err == nil {
@@ -73,10 +73,10 @@ func (m *complaints) note(l *Locker, c *lane.Call, timeout time.Duration) {
 	}
 }
 
-// counts reports whether the complaint still holds: its request was sent after since, and its cause can't have been mended
-// by now. An operator may have mended it while the master was down, or after a single complaint that came before own,
-// when the latest request was sent. A Cluster client closes the clients of nodes that have left, so a closed client
-// counts the second time.
+// counts reports whether the complaint still holds: its request was sent after since, and its cause can't have been
+// mended by now. An operator may have mended it while the master was down, or after a single complaint that came before
+// own, when the latest request was sent. A Cluster client closes the clients of nodes that have left, so a closed
+// client counts the second time.
 func (c *complaint) counts(since, own time.Time) bool {
 	fresh := !c.sent.Before(own) && c.lasts != single.Closed
 	return c.err != nil && (c.again || fresh) && !c.sent.Before(since) && !lane.Outdated(c.err, since)
@@ -85,7 +85,9 @@ func (c *complaint) counts(since, own time.Time) bool {
 // blocking returns a set of masters in which too many masters complain for a quorum. It counts complaints about
 // requests that were sent after since. The set is nil if there is none. lasts is the class that all these complaints
 // have at least; errs has each master's complaint.
-func (m *complaints) blocking(sets electorates, since, own time.Time) (blocked *electorate, lasts single.Lasting, errs map[int]error) {
+func (m *complaints) blocking(sets electorates,
+	since, own time.Time,
+) (blocked *electorate, lasts single.Lasting, errs map[int]error) {
 	list := m.list.Load()
 	if list == nil {
 		return nil, single.Passing, nil
@@ -149,8 +151,8 @@ type matter struct {
 
 func (s *spec) matter() matter { return matter{strings.Join(s.keys, ","), s.class()} }
 
-// complaining remembers for each matter since when a Locker's attempts meet nothing but complaints. Waiters of one queue
-// share that time: they end together, and cost the masters as much as one waiter. It is safe for concurrent use.
+// complaining remembers for each matter since when a Locker's attempts meet nothing but complaints. Waiters of one
+// queue share that time: they end together, and cost the masters as much as one waiter. It is safe for concurrent use.
 type complaining struct {
 	some atomic.Bool // there may be a spell
 
@@ -220,7 +222,8 @@ func (w *waiting) complained(err error) {
 	if begins {
 		w.locker.observeComplaint(w.spec, err)
 	}
-	if w.ComplainedOf == 0 { // otherwise the spell of w began earlier, perhaps before the one that complaining remembers
+	// otherwise the spell of w began earlier, perhaps before the one that complaining remembers
+	if w.ComplainedOf == 0 {
 		w.ComplainedOf = max(1, began)
 	}
 }

@@ -36,10 +36,10 @@ var alwaysDone = func() chan struct{} {
 	return c
 }()
 
-// Context returns a context that is cancelled when the lock is over, with the reason as its cause, or when parent is. Its
-// Err reads the clock as the lock's does; contexts that descend from it are cancelled when Done is closed. It costs the
-// lock nothing any more once parent has ended; the same parent as in the call before gets the same context. Without a
-// parent, or of a nil Lock, it is cancelled from the beginning.
+// Context returns a context that is cancelled when the lock is over, with the reason as its cause, or when parent is.
+// Its Err reads the clock as the lock's does; contexts that descend from it are cancelled when Done is closed. It costs
+// the lock nothing any more once parent has ended; the same parent as in the call before gets the same context. Without
+// a parent, or of a nil Lock, it is cancelled from the beginning.
 func (k *Lock) Context(parent context.Context) context.Context {
 	if parent == nil {
 		return cancelled(context.Background(), invalid("nil context"))
@@ -161,20 +161,25 @@ func sameContext(a, b context.Context) bool {
 //		lock, _ := redlock.FromContext(ctx)
 //		return store.Write(ctx, lock.Token(), order) // refuses a token below the greatest it has seen
 //	}, redlock.Fenced())
-func (l *Locker) Do(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error, opts ...Option) error {
+func (l *Locker) Do(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error,
+	opts ...Option,
+) error {
 	return l.do(ctx, key, ttl, l.Acquire, fn, opts)
 }
 
 // TryDo is [Locker.Do] that does not wait: fn runs if [Locker.TryAcquire] gets the lock now. Otherwise it returns
 // TryAcquire's error, which matches [ErrHeld] if another owner has the lock, and [ErrContended] if the votes stayed
 // split.
-func (l *Locker) TryDo(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error, opts ...Option) error {
+func (l *Locker) TryDo(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error,
+	opts ...Option,
+) error {
 	return l.do(ctx, key, ttl, l.TryAcquire, fn, opts)
 }
 
 // do runs fn under the lock that take gets.
 func (l *Locker) do(
-	ctx context.Context, key string, ttl time.Duration, take func(context.Context, string, time.Duration, ...Option) (*Lock, error),
+	ctx context.Context, key string, ttl time.Duration,
+	take func(context.Context, string, time.Duration, ...Option) (*Lock, error),
 	fn func(ctx context.Context) error, opts []Option,
 ) (err error) {
 	if fn == nil {
@@ -205,7 +210,9 @@ type Doer interface {
 // DoValue is [Locker.Do] for work that returns a value. It returns fn's value, also together with an error. An error
 // that matches [ErrNotHeld] says that the lock was lost before fn returned; the caller decides whether to use the
 // value. If fn was not called, the value is T's zero value.
-func DoValue[T any](ctx context.Context, locker Doer, key string, ttl time.Duration, fn func(ctx context.Context) (T, error), opts ...Option) (T, error) {
+func DoValue[T any](ctx context.Context, locker Doer, key string, ttl time.Duration,
+	fn func(ctx context.Context) (T, error), opts ...Option,
+) (T, error) {
 	var value T
 	if locker == nil {
 		return value, invalid("nil Locker")

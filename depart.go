@@ -59,7 +59,9 @@ func (l *Locker) depart(s *spec, keys []string, after *Lock, masters uint64) {
 
 func newDeparture(l *Locker, s *spec, keys []string, stays bool, after *Lock) *departure {
 	d := &departure{locker: l, calls: make([]lane.Call, len(l.lanes))}
-	d.request = single.Request{Op: single.Leave, Kind: s.kind, Keys: keys, TTL: s.ttl, Waiter: l.id, Reserve: l.reserve(), Stays: stays}
+	d.request = single.Request{
+		Op: single.Leave, Kind: s.kind, Keys: keys, TTL: s.ttl, Waiter: l.id, Reserve: l.reserve(), Stays: stays,
+	}
 	for _, p := range l.preparers {
 		p.Prepare(&d.request)
 	}
@@ -116,7 +118,8 @@ func (e *lease) queuedOn() uint64 {
 	return e.queuedOnLocked()
 }
 
-// queuedOnLocked returns the masters that may have the Locker in their queues because of this lease or of its predecessors.
+// queuedOnLocked returns the masters that may have the Locker in their queues because of this lease or of its
+// predecessors.
 func (e *lease) queuedOnLocked() (masters uint64) {
 	for i := range e.states {
 		if s := &e.states[i]; s.queued || s.last != nil && e.waiterID != "" {

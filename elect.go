@@ -28,7 +28,10 @@ type Election struct {
 // the attempts of a Campaign, which may then end with [ErrContended]. NewElection sends nothing. The error matches
 // [ErrInvalid].
 func NewElection(locker *Locker, key string, ttl time.Duration, opts ...Option) (*Election, error) {
-	e := &Election{locker: locker, key: key, ttl: ttl, opts: append([]Option{AutoRenew(), Fenced(), forWork, forElection}, opts...)}
+	e := &Election{
+		locker: locker, key: key, ttl: ttl, opts: append([]Option{AutoRenew(), Fenced(), forWork, forElection},
+			opts...),
+	}
 	if _, err := locker.newSpec(key, ttl, e.opts); err != nil {
 		return nil, err
 	}
@@ -82,9 +85,9 @@ func (e *Election) campaign(ctx context.Context, opts []Option) (*Leadership, er
 // Run returns ctx's error, together with its cause, when ctx is done. It returns [ErrClosed] when the Locker is
 // closed, which also cancels lead's context.
 //
-// It returns the error of a campaign that can't be won ([MaxAttempts], [MaxOutage]). It goes on while masters complain of
-// something that an operator has to mend: it asks every few seconds and tells the Observer ([EventComplaint]).
-// When Run returns, also by a panic of lead, this candidate does not lead any more.
+// It returns the error of a campaign that can't be won ([MaxAttempts], [MaxOutage]). It goes on while masters complain
+// of something that an operator has to mend: it asks every few seconds and tells the Observer ([EventComplaint]). When
+// Run returns, also by a panic of lead, this candidate does not lead any more.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term *Leadership) error) error {
 	if lead == nil {
 		return invalid("nil function")

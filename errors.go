@@ -26,9 +26,9 @@ var (
 	// ErrNoQuorum: too few masters answered in time. The lock may work again when they do.
 	ErrNoQuorum = errors.New("redlock: no quorum of masters reachable")
 	// ErrMisconfigured: no quorum is possible until an operator changes something, because too many masters complain.
-	// They complain of a password, a right, a certificate, a key of another type, or a replica's address given to [Dial]
-	// or package sharded. The error names each. It also matches [ErrNoQuorum]. A wait goes on for [MendTime] before it
-	// ends with this error.
+	// They complain of a password, a right, a certificate, a key of another type, or a replica's address given to
+	// [Dial] or package sharded. The error names each. It also matches [ErrNoQuorum]. A wait goes on for [MendTime]
+	// before it ends with this error.
 	ErrMisconfigured error = &refinedError{"redlock: no quorum until somebody mends what is wrong", ErrNoQuorum}
 	// ErrExpired: a quorum granted the lock, but so slowly that its validity was used up.
 	ErrExpired = errors.New("redlock: validity used up before the lock was granted")
@@ -200,7 +200,8 @@ func (e *QuorumError) blockingKeys() []string {
 	return keys
 }
 
-// holders are the owners that have the key which is in the way, as hashes. claims reports that no new readers get in there.
+// holders are the owners that have the key which is in the way, as hashes. claims reports that no new readers get in
+// there.
 func (e *QuorumError) holders() (owners []uint64, claims bool) {
 	var key string
 	if blocking := e.blockingKeys(); len(blocking) > 0 {
@@ -227,7 +228,8 @@ func (r *round) sent() time.Time {
 	return first.Add(-r.lock.spec.timeout)
 }
 
-// unreachedLocked is the failure of a round that too few masters of a set answered: of that one unless another can't be reached at all.
+// unreachedLocked is the failure of a round that too few masters of a set answered: of that one unless another can't be
+// reached at all.
 func (r *round) unreachedLocked(set *electorate) *QuorumError {
 	k, own := r.lock, r.sent()
 	since := own
@@ -265,7 +267,8 @@ func (a *announcement) failure(since time.Time) *QuorumError {
 // failureInLocked is a failure of one set of masters.
 func (a *announcement) failureInLocked(set *electorate, reason error) *QuorumError {
 	e := &QuorumError{
-		Op: opNames[single.Announce], Key: single.GenerationKey, Set: set.name, Granted: set.of(a.votes.granted), Quorum: set.quorum, N: set.n,
+		Op: opNames[single.Announce], Key: single.GenerationKey, Set: set.name, Granted: set.of(a.votes.granted),
+		Quorum: set.quorum, N: set.n,
 		Reason: reason,
 	}
 	for i := range a.calls {

@@ -114,7 +114,9 @@ func (k *Lock) waited() {
 // validity has ended: another owner may have had the key since. asked is the number of extensions that had begun when
 // the caller came. serves reports that this extension began after that, and is for at least ttl. A new extension
 // counts from asOf.
-func (k *Lock) extend(ttl time.Duration, asked int, asOf time.Duration, observer decisionObserver) (r *round, serves bool, err error) {
+func (k *Lock) extend(ttl time.Duration, asked int, asOf time.Duration,
+	observer decisionObserver,
+) (r *round, serves bool, err error) {
 	if err := k.Err(); err != nil {
 		return nil, false, err
 	}
@@ -219,10 +221,11 @@ func gone(c *lane.Call) bool {
 	return c.Err == nil && c.Reply.Outcome == single.Refused && c.Reply.TTL == 0 && c.Reply.Holder == ""
 }
 
-// continuityUnknown reports that c, which has ended, granted an extension of a key, or a key handed over, that may not have been there all
-// the time.
+// continuityUnknown reports that c, which has ended, granted an extension of a key, or a key handed over, that may not
+// have been there all the time.
 func (r *round) continuityUnknown(c *lane.Call) bool {
-	return (r.request.Op == single.Extend || r.request.Op == single.Transfer) && c.Reply.Outcome == single.Granted && r.lock.states[c.Index].continuityUnknown
+	return (r.request.Op == single.Extend || r.request.Op == single.Transfer) && c.Reply.Outcome == single.Granted &&
+		r.lock.states[c.Index].continuityUnknown
 }
 
 // repairsLocked follows a vote of an extension that is won. It prepares the repairs, which are sent after the mutex
@@ -253,7 +256,10 @@ func (k *Lock) repairTTLLocked(r *round) time.Duration {
 // newRepairLocked prepares a repair.
 func (k *Lock) newRepairLocked(i int, ttl time.Duration) *repair {
 	p := &repair{lock: k, request: k.request(single.Request{Op: single.Extend, TTL: ttl, Repair: true})}
-	p.Call = lane.Call{Call: single.Call{Request: &p.request}, Index: i, To: p, Deadline: time.Now().Add(k.spec.timeout), Timeout: k.spec.timeout}
+	p.Call = lane.Call{
+		Call: single.Call{Request: &p.request}, Index: i, To: p, Deadline: time.Now().Add(k.spec.timeout),
+		Timeout: k.spec.timeout,
+	}
 	s := &k.states[i]
 	s.last, s.gone, s.continuityUnknown = &p.Call, false, true
 	s.trace.Setting()

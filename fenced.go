@@ -10,10 +10,10 @@ import (
 
 // Fencing tokens by majority.
 //
-// Each master keeps a counter F for the key, which only grows. It accepts a token T for an acquisition by raising F from
-// below T to T. A grant accepts max(F+1, p) for the proposal p of the client, and returns it. If a quorum returned the
-// same value, that is the token. Otherwise one more round asks for one above all that was returned, and that is the token
-// once a quorum has accepted it, on masters where the key is still ours.
+// Each master keeps a counter F for the key, which only grows. It accepts a token T for an acquisition by raising F
+// from below T to T. A grant accepts max(F+1, p) for the proposal p of the client, and returns it. If a quorum returned
+// the same value, that is the token. Otherwise one more round asks for one above all that was returned, and that is the
+// token once a quorum has accepted it, on masters where the key is still ours.
 //
 // So a quorum has accepted each token. Any two quorums share a master, and a master accepts no number twice: tokens
 // are unique. After a token T was returned, F ≥ T on a quorum. So the token of a later acquisition, which a quorum
@@ -39,8 +39,8 @@ func (k *Lock) Token() uint64 {
 	return k.token
 }
 
-// greatestWallToken is the greatest token that a wall clock can have meant: the year 2112. A clock beyond it is wrong, and must
-// not use up the numbers that are left, of this key or, through this Locker's memory, of others.
+// greatestWallToken is the greatest token that a wall clock can have meant: the year 2112. A clock beyond it is wrong,
+// and must not use up the numbers that are left, of this key or, through this Locker's memory, of others.
 const greatestWallToken = single.MaxToken / 2
 
 // propose returns the token to propose: above every token this Locker has observed, and not behind the wall clock.
@@ -136,7 +136,8 @@ func (k *Lock) fence(ctx context.Context, r *round) error {
 	token, agreed := k.agreed(r)
 	switch {
 	case k.spec.publishes && (!agreed || token != r.request.Token):
-		return fmt.Errorf("redlock: %s %q: %w: masters have given another token than was asked for (single.Request.Exact)", r.opName(), k.Key(), ErrMisconfigured)
+		return fmt.Errorf("redlock: %s %q: %w: masters have given another token than was asked for "+
+			"(single.Request.Exact)", r.opName(), k.Key(), ErrMisconfigured)
 	case agreed:
 		return nil
 	}
@@ -149,7 +150,8 @@ func (k *Lock) fence(ctx context.Context, r *round) error {
 func (k *Lock) raise(ctx context.Context, owner string, token, spare uint64, refusal error) error {
 	for n := 1; ; n++ {
 		if token > single.MaxToken-spare {
-			return fmt.Errorf("redlock: raise %q: the fencing counter has reached the greatest token, %d", k.Key(), uint64(single.MaxToken))
+			return fmt.Errorf("redlock: raise %q: the fencing counter has reached the greatest token, %d", k.Key(),
+				uint64(single.MaxToken))
 		}
 		request := k.request(single.Request{Op: single.Raise, Token: token, Spare: spare})
 		request.Owner = owner

@@ -29,8 +29,8 @@ import (
 //     counts from before the first byte was sent.
 //   - The process stops after it has found its configuration current and before it sends the round. So the validity
 //     of such a round counts from the clock reading of that check.
-//   - A master does not return from a call. It is no more waited for than in a round, and the next question does not wait for
-//     the end of the last one.
+//   - A master does not return from a call. It is no more waited for than in a round, and the next question does not
+//     wait for the end of the last one.
 //   - A master restarts without its data. It has forgotten the generation too, until a process that asks it tells it
 //     again. If the new set does not contain this master, it is unknown which process does that and when. The restart
 //     guard does not help, since locks end and a forgotten process does not. So while an old process may still run,
@@ -83,7 +83,9 @@ func (l *Locker) isCurrent() (asOf time.Duration, current bool) {
 // awaitCurrent waits until the Locker knows that it may take and extend locks. It waits no longer than for one
 // request, and no longer than until closing is closed; closing may be nil. A round that relies on the answer counts
 // from asOf. If sent is zero because nothing was sent before, awaitCurrent sets it to the time of the first request.
-func (l *Locker) awaitCurrent(ctx context.Context, timeout time.Duration, sent *time.Time, closing <-chan struct{}) (asOf time.Duration, err error) {
+func (l *Locker) awaitCurrent(ctx context.Context, timeout time.Duration, sent *time.Time,
+	closing <-chan struct{},
+) (asOf time.Duration, err error) {
 	if l.opts.Generation == 0 {
 		return math.MaxInt64, nil
 	}
@@ -137,7 +139,8 @@ func (l *Locker) askCurrent(now time.Duration) (fresh bool, asking *announcement
 	return fresh, a, nil
 }
 
-// over reports that the announcement is decided, or will not be in time: masters that have not answered are not waited for.
+// over reports that the announcement is decided, or will not be in time: masters that have not answered are not waited
+// for.
 func (a *announcement) over(now time.Duration) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -185,7 +188,8 @@ func (l *Locker) Announce(ctx context.Context, generation uint64) error {
 	case generation == 0 || generation > single.MaxToken:
 		return invalid("generation %d, and it must be from 1 to %d", generation, uint64(single.MaxToken))
 	case l.opts.Generation > 0 && generation > l.opts.Generation+1:
-		return invalid("generation %d is two or more ahead of this Locker's, %d: it would stop everybody who has that one", generation, l.opts.Generation)
+		return invalid("generation %d is two or more ahead of this Locker's, %d: it would stop everybody who has "+
+			"that one", generation, l.opts.Generation)
 	case l.isClosing():
 		return ErrClosed
 	}
@@ -221,7 +225,8 @@ func (l *Locker) announceTimeout() time.Duration {
 }
 
 func outdated(master string, known, own uint64) error {
-	return fmt.Errorf("%w: generation %d is in use, says %s, and this is generation %d", ErrOutdated, known, master, own)
+	return fmt.Errorf("%w: generation %d is in use, says %s, and this is generation %d", ErrOutdated, known, master,
+		own)
 }
 
 // newAnnouncement prepares an announcement, and makes Close wait for it.

@@ -25,8 +25,8 @@ import (
 //   - Two processes get the same Handover: a message was sent twice, or a file was read twice. A master has the old
 //     value once. So at most one process replaces it on a quorum, and the other releases its keys. If neither has a
 //     quorum, both release, and the lock is free.
-//   - An extension or a repair of the old process arrives late: it finds another owner, and changes nothing. If it comes first, it
-//     prolongs a key that is there.
+//   - An extension or a repair of the old process arrives late: it finds another owner, and changes nothing. If it
+//     comes first, it prolongs a key that is there.
 //   - During the handover other clients ask for the key, are refused, and raise its counters. The new token is above
 //     these counters.
 //   - The hold has lapsed, another owner has had the key, and then a late request of the old process sets the key
@@ -95,8 +95,8 @@ func (h Handover) GoString() string { return h.String() }
 // LogValue implements [slog.LogValuer].
 func (h Handover) LogValue() slog.Value { return slog.StringValue(h.String()) }
 
-// Secret returns the text that the other process needs, for [Handover.UnmarshalText]: printable ASCII, some hundred bytes and the key.
-// It is "" of a Handover that [Lock.Handover] has not made.
+// Secret returns the text that the other process needs, for [Handover.UnmarshalText]: printable ASCII, some hundred
+// bytes and the key. It is "" of a Handover that [Lock.Handover] has not made.
 func (h Handover) Secret() string {
 	if h.read == nil {
 		return ""
@@ -105,14 +105,15 @@ func (h Handover) Secret() string {
 	return handoverPrefix + string(text)
 }
 
-// MarshalText always fails, so that no encoder puts the secret into a log by the way, or a text without it into a message: send
-// [Handover.Secret].
+// MarshalText always fails, so that no encoder puts the secret into a log by the way, or a text without it into a
+// message: send [Handover.Secret].
 func (h Handover) MarshalText() ([]byte, error) {
-	return nil, invalid("a Handover is not encoded by the way, because its text is a secret: send what its method Secret returns")
+	return nil, invalid("a Handover is not encoded by the way, because its text is a secret: send what its method " +
+		"Secret returns")
 }
 
-// UnmarshalText reads what [Handover.Secret] has returned, so a field of this type takes it from JSON. The error matches [ErrInvalid], and does
-// not quote the text.
+// UnmarshalText reads what [Handover.Secret] has returned, so a field of this type takes it from JSON. The error
+// matches [ErrInvalid], and does not quote the text.
 func (h *Handover) UnmarshalText(text []byte) error {
 	rest, ok := strings.CutPrefix(string(text), handoverPrefix)
 	var data handover
@@ -133,7 +134,8 @@ func (d *handover) check() error {
 	if err := checkKey(string(d.Key)); err != nil {
 		return err
 	}
-	if len(d.Owner) == 0 || len(d.Owner) > maxKeySize || d.Token == 0 || d.Token >= single.MaxToken || len(d.Masters) == 0 {
+	if len(d.Owner) == 0 || len(d.Owner) > maxKeySize || d.Token == 0 || d.Token >= single.MaxToken ||
+		len(d.Masters) == 0 {
 		return invalid("a Handover of %.64q that is incomplete", d.Key)
 	}
 	return nil
@@ -155,7 +157,8 @@ func (k *Lock) Handover() (Handover, error) {
 		return Handover{}, err
 	}
 	if !k.spec.fenced {
-		return Handover{}, invalid("Handover of a lock that is not Fenced: nothing would keep what the old process still does from the resource")
+		return Handover{}, invalid("Handover of a lock that is not Fenced: nothing would keep what the old process " +
+			"still does from the resource")
 	}
 	h, err := k.handOver()
 	if err == nil {
@@ -225,11 +228,14 @@ func (l *Locker) Attach(ctx context.Context, h Handover, ttl time.Duration, opts
 		return nil, err
 	}
 	if prefix := string(h.data().Prefix); prefix != l.opts.Prefix {
-		return nil, invalid("a Handover of %.64q with the Options.Prefix %q, and this Locker's is %q", h.Key(), prefix, l.opts.Prefix)
+		return nil, invalid("a Handover of %.64q with the Options.Prefix %q, and this Locker's is %q", h.Key(), prefix,
+			l.opts.Prefix)
 	}
 	if set := l.withoutQuorum(h.data().Masters); set != nil {
-		return nil, invalid("a Handover of %.64q that is on the masters %.512s: they are no quorum of this Locker's %s; hand over to a process with "+
-			"the same masters, or to none", h.Key(), strings.Join(h.data().Masters, ", "), strings.TrimSpace(set.name+" masters"))
+		return nil, invalid("a Handover of %.64q that is on the masters %.512s: they are no quorum of this Locker's "+
+			"%s; hand over to a process with "+
+			"the same masters, or to none", h.Key(), strings.Join(h.data().Masters, ", "),
+			strings.TrimSpace(set.name+" masters"))
 	}
 	if s.publishes || s.MaxAttempts > 1 || s.Every > 0 || s.MaxOutage > 0 {
 		return nil, invalid("Published, MaxAttempts, RetryEvery or MaxOutage with Attach, which is a single attempt")
@@ -287,7 +293,8 @@ func (l *Locker) attach(ctx context.Context, s *spec, h *handover) (*Lock, error
 		token = k.Token()
 		k.owner = owner.NewPublished(l.opts.Identity, token, value)
 	}
-	if err := k.take(ctx, k.request(single.Request{Op: single.Transfer, From: string(h.Owner), TTL: s.ttl, Token: token})); err != nil {
+	if err := k.take(ctx,
+		k.request(single.Request{Op: single.Transfer, From: string(h.Owner), TTL: s.ttl, Token: token})); err != nil {
 		return nil, err
 	}
 	return k, nil

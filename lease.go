@@ -9,16 +9,16 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// lease has the result of one acquisition: the keys that masters keep under one owner value. A lock that is passed on inside the process
-// leaves its lease to its successor. So the holds of a lease follow each other, and present is the latest. Passing changes this pointer
-// only.
+// lease has the result of one acquisition: the keys that masters keep under one owner value. A lock that is passed on
+// inside the process leaves its lease to its successor. So the holds of a lease follow each other, and present is the
+// latest. Passing changes this pointer only.
 //
 // One mutex guards a lease and all of its holds. This prevents:
 //
-//   - A late answer to the acquisition comes while the lock is being passed on, or after two passes. It changes the one masterState
-//     of that master, and the present hold uses the same one.
-//   - The former holder asks Err, Verify or Release, or its timer fires, while its successor is being acquired. It finds that it has
-//     parted: its own state says so.
+//   - A late answer to the acquisition comes while the lock is being passed on, or after two passes. It changes the one
+//     masterState of that master, and the present hold uses the same one.
+//   - The former holder asks Err, Verify or Release, or its timer fires, while its successor is being acquired. It
+//     finds that it has parted: its own state says so.
 //   - Close abandons the former holder while this holder passes the lock on. The lease stays with the former holder,
 //     which has parted, and the keys lapse.
 //   - Two mutexes of two holds would be taken in both orders.
@@ -61,16 +61,20 @@ func (e *lease) settleLocked(c *lane.Call) {
 	}
 	switch c.Request.Op {
 	case single.Acquire, single.Transfer, single.Extend:
-		// An acquire that was refused by a client that retries counts as sent: the refusal may be the answer to the second
-		// attempt while the first is still under way.
-		s.trace.Ended(hold.End{Sets: sets(c), Sent: c.Sent, Unsure: c.Unsure(), Granted: c.Err == nil && c.Reply.Outcome == single.Granted})
+		// An acquire that was refused by a client that retries counts as sent: the refusal may be the answer to the
+		// second attempt while the first is still under way.
+		granted := c.Err == nil && c.Reply.Outcome == single.Granted
+		s.trace.Ended(hold.End{Sets: sets(c), Sent: c.Sent, Unsure: c.Unsure(), Granted: granted})
 		if c.Request.Op == single.Acquire {
-			s.queued = s.queued || c.Request.Waiter != "" && (c.Unsure() || c.Err == nil && c.Reply.Outcome == single.Refused)
+			s.queued = s.queued || c.Request.Waiter != "" &&
+				(c.Unsure() || c.Err == nil && c.Reply.Outcome == single.Refused)
 		}
 		s.gone = c.Request.Op == single.Extend && gone(c)
-	case single.Release: // the last operation: its master has confirmed that the key is gone for good, or the janitor takes over
+	case single.Release:
+		// the last operation: its master has confirmed that the key is gone for good, or the janitor takes over
 		if unsure := s.trace.Level >= hold.Unsure; s.trace.Level >= hold.Touched && (c.Err != nil || unsure) {
-			k.locker.janitor.Adopt(c, unsure, lapsed(k.locker.clock.Now(), e.longest, k.locker.opts.DriftFactor), k.ending.start+c.Request.Keep)
+			k.locker.janitor.Adopt(c, unsure, lapsed(k.locker.clock.Now(), e.longest, k.locker.opts.DriftFactor),
+				k.ending.start+c.Request.Keep)
 		}
 		s.trace = hold.Trace{}
 		if k.state.Settle() { // nothing is left to do for the hold
@@ -79,9 +83,11 @@ func (e *lease) settleLocked(c *lane.Call) {
 	}
 }
 
-// strays reports that c was to leave a queue, together with the release of a key that is not there, and was not answered.
+// strays reports that c was to leave a queue, together with the release of a key that is not there, and was not
+// answered.
 func strays(s *masterState, c *lane.Call) bool {
-	return c.Request.Op == single.Release && c.Request.Waiter != "" && c.Err != nil && s.trace.Level < hold.Touched && s.queued
+	return c.Request.Op == single.Release && c.Request.Waiter != "" && c.Err != nil && s.trace.Level < hold.Touched &&
+		s.queued
 }
 
 // isQueuedLocked reports that masters may have the Locker in their queues because of this lease.

@@ -158,7 +158,8 @@ func (k *Lock) acquired(ctx context.Context, r *round) error {
 	if until <= k.locker.clock.Now()+k.spec.grace {
 		return r.failureLocked(ErrExpired) // granted, but too late to be of use
 	}
-	for i := range r.ballots { // what was handed over and may have been set late is this hold's from now on, like the rest
+	// what was handed over and may have been set late is this hold's from now on, like the rest
+	for i := range r.ballots {
 		if b := &r.ballots[i]; b.ended && b.Err == nil && b.Reply.Outcome == single.Granted {
 			k.states[i].continuityUnknown = false
 		}
@@ -198,9 +199,9 @@ func (k *Lock) Keys() []string {
 	return k.locker.allShown(k.spec.keys)
 }
 
-// ID tells the lock from others that are held at the same time: [Holder].ID is the same. It is a fingerprint of the owner
-// value and no secret. The holds of one [Reentrant] owner have one ID, and so have locks that were passed on from one goroutine of a Locker
-// to another, one after the other.
+// ID tells the lock from others that are held at the same time: [Holder].ID is the same. It is a fingerprint of the
+// owner value and no secret. The holds of one [Reentrant] owner have one ID, and so have locks that were passed on from
+// one goroutine of a Locker to another, one after the other.
 func (k *Lock) ID() string { return owner.Fingerprint(k.Owner()) }
 
 // Owner returns the value that proves on the masters who holds the key: the [Options].Identity and 128 random bits,

@@ -17,8 +17,8 @@ import (
 // Master is one independent Redis server that votes. It must not be a replica of another voter, nor the same server
 // under another name: either voids the majority.
 //
-// A Master that is also a [Listener] has waiters notified of releases; without it they depend on their backoff. One that is
-// also [Guarded] bounds ttls. One that is also a [Preparer] saves work.
+// A Master that is also a [Listener] has waiters notified of releases; without it they depend on their backoff. One
+// that is also [Guarded] bounds ttls. One that is also a [Preparer] saves work.
 //
 // [NewMaster] makes one over any go-redis client. An own implementation has to perform each call of a batch atomically,
 // as [single.Request] says, and to return by the context's deadline, or soon after; its votes count as unknown from
@@ -78,12 +78,15 @@ func checkGuard(masters []Master, asked time.Duration) (time.Duration, error) {
 		guard := guardOf(m)
 		switch {
 		case guard < asked && guard == 0:
-			return 0, invalid("Options.RestartGuard is %v, and master %d of %d, %s, has no restart guard: open it with one, as Dial and single.Open do",
+			return 0, invalid("Options.RestartGuard is %v, and master %d of %d, %s, has no restart guard: open it "+
+				"with one, as Dial and single.Open do",
 				asked, i+1, len(masters), m.Name())
 		case guard < asked:
-			return 0, invalid("Options.RestartGuard is %v, and master %d of %d, %s, has one of %v only", asked, i+1, len(masters), m.Name(), guard)
+			return 0, invalid("Options.RestartGuard is %v, and master %d of %d, %s, has one of %v only", asked, i+1,
+				len(masters), m.Name(), guard)
 		case i > 0 && (guard == 0) != (shortest == 0):
-			return 0, invalid("of the masters %s and %s one has a restart guard and the other has none: give all of them one, or none", masters[0].Name(), m.Name())
+			return 0, invalid("of the masters %s and %s one has a restart guard and the other has none: give all of "+
+				"them one, or none", masters[0].Name(), m.Name())
 		case i == 0 || guard < shortest:
 			shortest = guard
 		}
@@ -96,8 +99,8 @@ func checkGuard(masters []Master, asked time.Duration) (time.Duration, error) {
 
 // Preparer is a Master that builds the bytes of a request once, for all masters of its kind, instead of each time.
 type Preparer interface {
-	// Prepare is called before r is sent to the first master; r does not change afterwards. A mutex of the lock is held: it must
-	// not wait, nor ask the lock or the Locker.
+	// Prepare is called before r is sent to the first master; r does not change afterwards. A mutex of the lock is
+	// held: it must not wait, nor ask the lock or the Locker.
 	Prepare(r *single.Request)
 }
 
@@ -107,8 +110,8 @@ type Preparer interface {
 //
 // Settings of a *redis.Client for its connections are used: addresses, DB, Protocol, TLSConfig, Dialer, credentials and
 // their providers, OnConnect, the pool, Limiter, and DialHooks. Settings for requests are not used: MaxRetries,
-// ContextTimeoutEnabled, ReadTimeout and WriteTimeout, since each request is sent once and ends at its own deadline. Its
-// ProcessHooks and ProcessPipelineHooks do not see the requests of locks. To trace these, for any Master, use
+// ContextTimeoutEnabled, ReadTimeout and WriteTimeout, since each request is sent once and ends at its own deadline.
+// Its ProcessHooks and ProcessPipelineHooks do not see the requests of locks. To trace these, for any Master, use
 // otelobserver.Requests or [Options].Observer. Clients of a Cluster or Ring are used as they are ([single.New]), with
 // their hooks; such hooks see owner values, which are secrets.
 func NewMaster(client redis.UniversalClient) (Master, error) {
@@ -293,8 +296,8 @@ func (l *Locker) Check(ctx context.Context) (*audit.Report, error) {
 	}
 	report, err := audit.Run(ctx, masters, audit.Settings{
 		Sets: sets, DriftFactor: l.opts.DriftFactor,
-		RequestTimeout: l.opts.RequestTimeout, LeastTimeout: minRequestTimeout, MostTimeout: maxRequestTimeout, TimeoutShare: timeoutShare,
-		Now: l.clock.Now, Wall: l.clock.Wall, Go: l.checks.Go,
+		RequestTimeout: l.opts.RequestTimeout, LeastTimeout: minRequestTimeout, MostTimeout: maxRequestTimeout,
+		TimeoutShare: timeoutShare, Now: l.clock.Now, Wall: l.clock.Wall, Go: l.checks.Go,
 		Sleep: func(ctx context.Context, d time.Duration) error { return l.sleep(ctx, make(chan struct{}), d) },
 	})
 	if err != nil {

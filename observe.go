@@ -21,8 +21,8 @@ const (
 	// EventAcquire: an acquisition round was decided. For a round of [Locker.Attach] Op is "attach". Err is nil if a
 	// quorum granted the lock; the caller may still get an error, when validity was used up.
 	EventAcquire EventKind = iota
-	// EventExtend: an extension, asked for or by AutoRenew, was decided; or AutoRenew sent none, because the configuration of
-	// masters is out of date, and Err matches [ErrOutdated].
+	// EventExtend: an extension, asked for or by AutoRenew, was decided; or AutoRenew sent none, because the
+	// configuration of masters is out of date, and Err matches [ErrOutdated].
 	EventExtend
 	// EventRelease: a release was decided. Failed attempts are released, too.
 	EventRelease
@@ -32,8 +32,8 @@ const (
 	EventSwept
 	// EventLapsed: the janitor gave up asking Master, because the key's ttl is over.
 	EventLapsed
-	// EventVote: one master's part in a round has ended: its Vote, after Took, or why there is none. A straggler's comes
-	// after its round was decided, and does not change it.
+	// EventVote: one master's part in a round has ended: its Vote, after Took, or why there is none. A straggler's
+	// comes after its round was decided, and does not change it.
 	EventVote
 	// EventPending: Master did not confirm a release. The janitor asks it again until EventSwept or EventLapsed. If
 	// Err is set, too many releases are pending already: the master is not asked again, and the key lapses by its
@@ -47,7 +47,8 @@ const (
 	EventPass
 	// EventHandover: a lock was handed over to another process ([Lock.Handover]), without asking a master.
 	EventHandover
-	// EventWaiting: an Acquire did not get the lock at once, and waits. Its EventReturned has Waited set, and ends that.
+	// EventWaiting: an Acquire did not get the lock at once, and waits. Its EventReturned has Waited set, and ends
+	// that.
 	EventWaiting
 	// EventComplaint: a wait goes on although too many masters complain for a quorum. The cause needs a person, or a
 	// credentials provider that renews its credentials. Err has each master's complaint. The event is sent once, when
@@ -58,7 +59,8 @@ const (
 // String returns the kind in lower case.
 func (k EventKind) String() string {
 	names := [...]string{
-		"acquire", "extend", "release", "lost", "swept", "lapsed", "vote", "pending", "returned", "verify", "pass", "handover", "waiting",
+		"acquire", "extend", "release", "lost", "swept", "lapsed", "vote", "pending", "returned", "verify", "pass",
+		"handover", "waiting",
 		"complaint",
 	}
 	if int(k) >= len(names) {
@@ -87,14 +89,15 @@ type Event struct {
 	// Set is "old" or "new" with a Locker over two sets of masters ([NewJoint]), and otherwise "". It names the set
 	// that decided the round, in other events the old set. The counts above are of this set.
 	Set string
-	// Took is the time from the beginning of the round to its decision, or to the vote; of EventReturned, of the whole call.
+	// Took is the time from the beginning of the round to its decision, or to the vote; of EventReturned, of the whole
+	// call.
 	Took time.Duration
 	// Rounds is how many rounds an acquisition took.
 	Rounds int
 	// Waited, of EventReturned, says that there was an EventWaiting of the same call.
 	Waited bool
-	// Held, of EventRelease, EventPass, EventHandover and EventLost, says that the lock was held before, HeldFor how long. The release of a failed
-	// attempt was not.
+	// Held, of EventRelease, EventPass, EventHandover and EventLost, says that the lock was held before, HeldFor how
+	// long. The release of a failed attempt was not.
 	Held    bool
 	HeldFor time.Duration
 	// Master is the master that voted or that the janitor asks. Vote is its vote.
@@ -151,8 +154,8 @@ func (r *round) event() Event {
 
 // opNames are the operations as an observer gets to know them.
 var opNames = [...]string{
-	single.Acquire: "acquire", single.Extend: "extend", single.Release: "release", single.Raise: "raise", single.Inspect: "inspect",
-	single.Announce: "announce", single.Transfer: "attach",
+	single.Acquire: "acquire", single.Extend: "extend", single.Release: "release", single.Raise: "raise",
+	single.Inspect: "inspect", single.Announce: "announce", single.Transfer: "attach",
 }
 
 // opName returns the name of the round's operation in events and QuorumErrors.
@@ -239,7 +242,8 @@ func (l *Locker) observePending(what janitor.Kind, i int, r *single.Request) {
 	l.observer.put(e)
 }
 
-var errTooManyPending = errors.New("redlock: too many releases of this master are pending already: the key lapses by its ttl")
+var errTooManyPending = errors.New("redlock: too many releases of this master are pending already: the key lapses by " +
+	"its ttl")
 
 // maxEvents bounds the events that wait for an Observer which is slower than the Locker.
 const maxEvents = 1 << 14
@@ -306,7 +310,8 @@ func (o *observer) close(ctx context.Context, patience func() (over <-chan struc
 		stop()
 		switch {
 		case left > 0 && ctx.Err() != nil:
-			return fmt.Errorf("redlock: close: Options.Observer was not told of the last %d events: %w", left, ended(ctx))
+			return fmt.Errorf("redlock: close: Options.Observer was not told of the last %d events: %w", left,
+				ended(ctx))
 		case left > 0 && left == before:
 			return errSlowObserver
 		}
@@ -317,7 +322,8 @@ func (o *observer) close(ctx context.Context, patience func() (over <-chan struc
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if missed > 0 {
-		return errors.Join(o.failure, fmt.Errorf("redlock: close: Options.Observer was too far behind to be told of the last %d events", missed))
+		return errors.Join(o.failure,
+			fmt.Errorf("redlock: close: Options.Observer was too far behind to be told of the last %d events", missed))
 	}
 	return o.failure
 }

@@ -58,9 +58,9 @@ type Options struct {
 	// Default: host:pid, the host without its domain.
 	Identity string
 	// Prefix is put in front of every key on the masters, for programs or tenants that share masters and for users
-	// with rights to some keys only. Arguments, [Lock.Key], [Locker.Held], [Handover], events and errors have the key without the Prefix; only a message from a master shows both. With the Prefix "a:" the key
-	// "b" is the same lock as the key "a:b" without a Prefix, also for other implementations. A hash tag in the
-	// Prefix applies to every key.
+	// with rights to some keys only. Arguments, [Lock.Key], [Locker.Held], [Handover], events and errors have the key
+	// without the Prefix; only a message from a master shows both. With the Prefix "a:" the key "b" is the same lock as
+	// the key "a:b" without a Prefix, also for other implementations. A hash tag in the Prefix applies to every key.
 	//
 	// A Prefix is up to 1,024 bytes, and does not begin with [single.ReservedPrefix]. The limit on a key's length
 	// includes it. Default: none.
@@ -94,7 +94,8 @@ func (o Options) withDefaults() (Options, error) {
 		o.Identity = owner.Default()
 	}
 	if !owner.Valid(o.Identity) {
-		return o, invalid("Options.Identity is %.*q of %d bytes, and can be up to %d characters of ASCII without spaces, quotes and brackets",
+		return o, invalid("Options.Identity is %.*q of %d bytes, and can be up to %d characters of ASCII without "+
+			"spaces, quotes and brackets",
 			owner.MaxIdentity, o.Identity, len(o.Identity), owner.MaxIdentity)
 	}
 	if err := checkPrefix(o.Prefix); err != nil {
@@ -321,8 +322,8 @@ func AndKeys(keys ...string) Option {
 
 // MaxOutage ends Acquire when it could reach no quorum of masters for d; the error matches [ErrNoQuorum]. An outage
 // begins with the first round of this Locker without a quorum after the last round with one, and not before the call.
-// MaxOutage does not bound the wait for a lock that is held. It replaces [MendTime] as well. Default: Acquire waits out an
-// outage until ctx is done, and complaints of masters for MendTime.
+// MaxOutage does not bound the wait for a lock that is held. It replaces [MendTime] as well. Default: Acquire waits out
+// an outage until ctx is done, and complaints of masters for MendTime.
 func MaxOutage(d time.Duration) Option {
 	return func(s *spec) error {
 		if d <= 0 {

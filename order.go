@@ -16,8 +16,8 @@ import (
 //     on another connection: the key is set after it was deleted, and has no owner. So the release for that master
 //     waits for the acquire, however late that ends, while the caller has long returned.
 //   - An extension and a release race, and the extension (which repairs) sets the key again.
-//   - A caller releases and acquires again at once. Its new acquire would arrive before a release that had to wait for a
-//     straggler, and be refused by its own old key. So a release does not wait here but in the master's lane, at its
+//   - A caller releases and acquires again at once. Its new acquire would arrive before a release that had to wait for
+//     a straggler, and be refused by its own old key. So a release does not wait here but in the master's lane, at its
 //     position there.
 //   - An acquire timed out. It has ended here, but not on the server: a stopped master still has the request in its
 //     socket. The outcome of such an acquire is unknown. After a first confirmed release, the janitor asks once
@@ -66,7 +66,8 @@ func (k *Lock) issueLocked(r *round, after *effects) {
 			if s.last != nil {
 				b.After = s.last
 				b.Undoes = r.request.Op == single.Release && s.trace.Level < hold.Touched && r.request.Waiter == ""
-				b.Deadline = b.Deadline.Add(max(k.spec.timeout, k.locker.lanes[i].Patience())) // that one may take all of its own
+				// that one may take all of its own
+				b.Deadline = b.Deadline.Add(max(k.spec.timeout, k.locker.lanes[i].Patience()))
 			}
 			if !r.verifies {
 				s.last = &b.Call

@@ -137,7 +137,9 @@ func (k *Lock) notPassed() {
 // pass passes the lock on to the first waiting goroutine for which it fits, and reports whether it did.
 func (e *leaving) pass() bool {
 	k, l := e.lock, e.lock.locker
-	waiter, entry := l.queue.Take(k.spec.keys[0], e.now, func(waiter any) bool { return k.fits(waiter.(*waiting).spec, e.now) })
+	waiter, entry := l.queue.Take(k.spec.keys[0], e.now, func(waiter any) bool {
+		return k.fits(waiter.(*waiting).spec, e.now)
+	})
 	if entry == nil {
 		return false
 	}
@@ -165,7 +167,8 @@ func (k *Lock) passableLocked(now time.Duration) bool {
 // process died, the key would stay for longer than s asked for.
 func (k *Lock) fits(s *spec, now time.Duration) bool {
 	bound, whole := k.passing.bound, validUntil(now, s.ttl, k.locker.opts.DriftFactor)
-	return s.passable() && s.fenced == k.spec.fenced && whole-s.passingWindow() <= bound && bound <= whole && now+s.grace < bound
+	return s.passable() && s.fenced == k.spec.fenced && whole-s.passingWindow() <= bound && bound <= whole &&
+		now+s.grace < bound
 }
 
 // successorLocked makes the lock that takes over k's keys on the masters. It returns nil if Close has abandoned k.

@@ -110,9 +110,9 @@ const (
 	noQuorum                // no quorum, because too few masters answered
 )
 
-// acquired decides an acquisition. It is lost as soon as the grants can no longer reach a quorum of every set. Of a lost one
-// it also says why, and always the same for the same answers: "denied" when a quorum of every set can be reached, so that
-// waiting helps; "no quorum" when not, even if one of the few that answered refused.
+// acquired decides an acquisition. It is lost as soon as the grants can no longer reach a quorum of every set. Of a
+// lost one it also says why, and always the same for the same answers: "denied" when a quorum of every set can be
+// reached, so that waiting helps; "no quorum" when not, even if one of the few that answered refused.
 func (s electorates) acquired(t *tally) verdict {
 	wins, lost, reachable := true, false, true
 	for i := range s {
@@ -226,13 +226,16 @@ func union(before, after []Master) (masters []Master, sets electorates, err erro
 	masters = slices.Clone(before)
 	var members uint64
 	for _, m := range after {
-		i := slices.IndexFunc(before, func(other Master) bool { return address.Fold(other.Name()) == address.Fold(m.Name()) })
+		i := slices.IndexFunc(before, func(other Master) bool {
+			return address.Fold(other.Name()) == address.Fold(m.Name())
+		})
 		switch {
 		case i < 0:
 			i = len(masters)
 			masters = append(masters, m)
 		case !identical(before[i], m):
-			return nil, nil, invalid("%s is one of the old and of the new masters, and must be the same Master, or have the same URL, in both lists", m.Name())
+			return nil, nil, invalid("%s is one of the old and of the new masters, and must be the same Master, or "+
+				"have the same URL, in both lists", m.Name())
 		}
 		if i < maxMasters {
 			members |= 1 << i

@@ -3,7 +3,8 @@
 //
 // A program makes one Locker, when it starts, and closes it when it ends:
 //
-//	locker, err := redlock.Dial(ctx, []string{"redis://a:6379", "redis://b:6379", "redis://c:6379"}, redlock.Options{})
+//	masters := []string{"redis://a:6379", "redis://b:6379", "redis://c:6379"}
+//	locker, err := redlock.Dial(ctx, masters, redlock.Options{})
 //	if err != nil {
 //		return err
 //	}
@@ -295,7 +296,9 @@ func (l *Locker) attempt(ctx context.Context, s *spec, w *waiting) (*Lock, error
 		token = max(token, s.counted.Load()+1)
 		k.owner = owner.NewPublished(l.opts.Identity, token, s.value)
 	}
-	request := k.request(single.Request{Op: single.Acquire, TTL: s.ttl, Fence: s.fenced, Exact: s.publishes, Token: token})
+	request := k.request(single.Request{
+		Op: single.Acquire, TTL: s.ttl, Fence: s.fenced, Exact: s.publishes, Token: token,
+	})
 	if w != nil {
 		queued := uint64(0)
 		switch {

@@ -115,12 +115,14 @@ func (k *Lock) overLocked(why hold.Why, reason error, after *effects) {
 	after.reason, after.contexts = reason, k.contexts.live
 	k.contexts.live = nil
 	if k.state.Held && why.Surprises() {
-		k.locker.observer.tell(k.locker, k.spec, Event{Kind: EventLost, Err: reason, Held: true, HeldFor: k.locker.clock.Now() - k.since})
+		k.locker.observer.tell(k.locker, k.spec,
+			Event{Kind: EventLost, Err: reason, Held: true, HeldFor: k.locker.clock.Now() - k.since})
 	}
 }
 
-// releaseLocked begins to release a hold that is over on every master. A failed attempt is released at once: it reserves nothing, and
-// keeps its position in the queue. A hold that was held asks the waiters of this Locker first, without the mutex.
+// releaseLocked begins to release a hold that is over on every master. A failed attempt is released at once: it
+// reserves nothing, and keeps its position in the queue. A hold that was held asks the waiters of this Locker first,
+// without the mutex.
 func (k *Lock) releaseLocked(observer decisionObserver, after *effects) {
 	k.locker.schedule.Remove(&k.attention)
 	after.leaving.observer = observer
@@ -136,13 +138,15 @@ func (k *Lock) releaseLocked(observer decisionObserver, after *effects) {
 	}
 }
 
-// leaving passes on or releases the keys of a hold that is over. While a hold leaves, its mutex is free, and this can happen:
+// leaving passes on or releases the keys of a hold that is over. While a hold leaves, its mutex is free, and this can
+// happen:
 //
-//   - Another goroutine calls Release. It waits until the first one has passed the lock on, or has a release to wait for.
+//   - Another goroutine calls Release. It waits until the first one has passed the lock on, or has a release to wait
+//     for.
 //   - Validity ends, or an extension that is under way is denied. The phase is Leaving, so nothing happens.
 //   - Close gives the hold up. Then the hold has no successor, and the waiter that was taken for it gets ErrClosed.
-//   - Goroutines begin to wait for the key, or stop waiting. Only the queue decides: a waiter in the queue gets the lock or is woken, and
-//     a later waiter asks the masters behind the release.
+//   - Goroutines begin to wait for the key, or stop waiting. Only the queue decides: a waiter in the queue gets the
+//     lock or is woken, and a later waiter asks the masters behind the release.
 type leaving struct {
 	lock      *Lock
 	observer  decisionObserver // of the release

@@ -14,8 +14,8 @@ type renewal struct {
 	deadline time.Duration // when it counts as failed
 }
 
-// plan sets the time of the next renewal after a round for ttl that began at start and was won. An extension by less than a renewal
-// asks for gives less than one would, so it puts none off that is planned.
+// plan sets the time of the next renewal after a round for ttl that began at start and was won. An extension by less
+// than a renewal asks for gives less than one would, so it puts none off that is planned.
 func (n *renewal) plan(s *spec, start, ttl time.Duration) {
 	planned := n.at
 	n.at = 0
@@ -118,7 +118,8 @@ func (k *Lock) renew() bool {
 	return true
 }
 
-// onDecided implements decisionObserver: a renewal has succeeded or failed. While validity lasts a failed one is tried again.
+// onDecided implements decisionObserver: a renewal has succeeded or failed. While validity lasts a failed one is tried
+// again.
 func (k *Lock) onDecided(r *round) {
 	defer k.locker.renewals.Leave()
 	var after effects

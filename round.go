@@ -11,8 +11,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// round is one operation of one hold, sent to every master in parallel. The lease's mutex guards its fields. Calls in flight belong to
-// their lane until they have ended.
+// round is one operation of one hold, sent to every master in parallel. The lease's mutex guards its fields. Calls in
+// flight belong to their lane until they have ended.
 //
 // A round is decided once, by the first vote that settles it or by its timeout. Votes that arrive later are
 // stragglers: they change nothing here, but the lock's master states record their effects on the masters.
@@ -90,7 +90,8 @@ func (r *round) judge(sets electorates) verdict {
 	}
 }
 
-// countLocked enters one master's vote and reports whether it decided the round. A round that is decided counts no more.
+// countLocked enters one master's vote and reports whether it decided the round. A round that is decided counts no
+// more.
 func (r *round) countLocked(i int, v Vote) bool {
 	if r.verdict != open || r.ballots[i].vote != Pending {
 		return false

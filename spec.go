@@ -106,7 +106,8 @@ func (l *Locker) newSpec(key string, ttl time.Duration, opts []Option) (*spec, e
 	}
 	allowance := driftAllowance(s.ttl, l.opts.DriftFactor)
 	if s.minHold > s.ttl-allowance {
-		return nil, invalid("MinHold %v is longer than the validity, %v: a holder that dies would not leave the key for so long", s.minHold, s.ttl-allowance)
+		return nil, invalid("MinHold %v is longer than the validity, %v: a holder that dies would not leave the key "+
+			"for so long", s.minHold, s.ttl-allowance)
 	}
 	if err := s.setGrace(allowance); err != nil {
 		return nil, err
@@ -153,7 +154,8 @@ func checkKey(key string) error {
 	case len(key) > maxKeySize:
 		return invalid("key of %d bytes, beginning with %.32q, is longer than %d", len(key), key, maxKeySize)
 	case single.Reserved(key):
-		return invalid("key %.64q begins with %q, which is reserved for what is kept on the masters beside the keys", key, single.ReservedPrefix)
+		return invalid("key %.64q begins with %q, which is reserved for what is kept on the masters beside the keys",
+			key, single.ReservedPrefix)
 	}
 	return nil
 }
@@ -169,7 +171,8 @@ func (l *Locker) checkTTL(asked time.Duration) (ttl, timeout time.Duration, _ er
 		return 0, 0, invalid("ttl %v leaves no validity: the drift allowance alone is %v", ttl, allowance)
 	}
 	if guard := l.opts.RestartGuard; guard > 0 && ttl > guard {
-		return 0, 0, invalid("ttl %v is longer than the masters' restart guard, %v: one that has forgotten the lock could vote again before it is over", ttl, guard)
+		return 0, 0, invalid("ttl %v is longer than the masters' restart guard, %v: one that has forgotten the lock "+
+			"could vote again before it is over", ttl, guard)
 	}
 	timeout = l.opts.requestTimeout(ttl)
 	if l.opts.RequestTimeout >= ttl {
@@ -184,7 +187,8 @@ func (l *Locker) checkGuardedTTL() error {
 		return nil
 	}
 	if _, err := l.newSpec("any", l.opts.RestartGuard, nil); err != nil {
-		return fmt.Errorf("%w (no lock can have a longer ttl than the masters' restart guard, %v)", err, l.opts.RestartGuard)
+		return fmt.Errorf("%w (no lock can have a longer ttl than the masters' restart guard, %v)", err,
+			l.opts.RestartGuard)
 	}
 	return nil
 }
@@ -272,9 +276,11 @@ const maxPrefixSize = 1 << 10
 func checkPrefix(prefix string) error {
 	switch {
 	case len(prefix) > maxPrefixSize:
-		return invalid("Options.Prefix of %d bytes, beginning with %.32q, is longer than %d", len(prefix), prefix, maxPrefixSize)
+		return invalid("Options.Prefix of %d bytes, beginning with %.32q, is longer than %d", len(prefix), prefix,
+			maxPrefixSize)
 	case single.Reserved(prefix):
-		return invalid("Options.Prefix %.64q begins with %q, which is reserved for what is kept on the masters beside the keys",
+		return invalid("Options.Prefix %.64q begins with %q, which is reserved for what is kept on the masters "+
+			"beside the keys",
 			prefix, single.ReservedPrefix)
 	}
 	return nil
@@ -288,9 +294,11 @@ func (l *Locker) onMasters(key string) (string, error) {
 	}
 	switch full := prefix + key; {
 	case len(full) > maxKeySize:
-		return "", invalid("key of %d bytes, beginning with %.32q, is longer than %d with the %d of Options.Prefix", len(key), key, maxKeySize, len(prefix))
+		return "", invalid("key of %d bytes, beginning with %.32q, is longer than %d with the %d of Options.Prefix",
+			len(key), key, maxKeySize, len(prefix))
 	case single.Reserved(full):
-		return "", invalid("key %.64q with Options.Prefix %q in front begins with %q, which is reserved for what is kept on the masters beside the keys",
+		return "", invalid("key %.64q with Options.Prefix %q in front begins with %q, which is reserved for what is "+
+			"kept on the masters beside the keys",
 			key, prefix, single.ReservedPrefix)
 	default:
 		return full, nil

@@ -14,9 +14,9 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// A try takes the lock now or says why not. A round is split if the masters granted the key to several callers and no caller has a
-// quorum. A split round is no refusal: the lock is free. So a try repeats the round after a random pause. It ends with the lock, with
-// a holder that a quorum names, or with the request timeout.
+// A try takes the lock now or says why not. A round is split if the masters granted the key to several callers and no
+// caller has a quorum. A split round is no refusal: the lock is free. So a try repeats the round after a random pause.
+// It ends with the lock, with a holder that a quorum names, or with the request timeout.
 
 // maxProposals bounds the rounds without a pause between them that a counter ahead of the published token may cost.
 const maxProposals = 3
@@ -30,9 +30,9 @@ func (l *Locker) once(ctx context.Context, s *spec) (k *Lock, rounds int, err er
 	return k, rounds, err
 }
 
-// try calls round until a round is won or another owner has the lock. Each round is a separate acquisition: validity counts from the start
-// of the last round, and a master releases a lost round before it sees the next one. Rounds begin within the request timeout.
-// Then a vote that is still split becomes [ErrContended].
+// try calls round until a round is won or another owner has the lock. Each round is a separate acquisition: validity
+// counts from the start of the last round, and a master releases a lost round before it sees the next one. Rounds begin
+// within the request timeout. Then a vote that is still split becomes [ErrContended].
 func (l *Locker) try(ctx context.Context, s *spec, round func() (*Lock, error)) (*Lock, error) {
 	end := l.clock.Now() + s.timeout
 	for n := 1; ; n++ {
@@ -98,8 +98,8 @@ func (c *contest) enter(k *Lock) {
 // writer out.
 const readers = "\x00readers"
 
-// note enters the owner that a refusal of k names, also if the refusal is late. Owners of earlier rounds of this try do not count, and
-// neither do fencing counters.
+// note enters the owner that a refusal of k names, also if the refusal is late. Owners of earlier rounds of this try do
+// not count, and neither do fencing counters.
 func (c *contest) note(k *Lock, call *lane.Call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,9 +145,9 @@ func (c *contest) held(sets electorates) bool {
 	return false
 }
 
-// verdict returns the reason for a try that ended with q. The key is held if a quorum of a set named one owner. Otherwise owners
-// count that a master named in the first and in the last round, since contenders change from round to round. If these owners and
-// silent masters leave no quorum, the key is held: waiting helps, and trying again does not.
+// verdict returns the reason for a try that ended with q. The key is held if a quorum of a set named one owner.
+// Otherwise owners count that a master named in the first and in the last round, since contenders change from round to
+// round. If these owners and silent masters leave no quorum, the key is held: waiting helps, and trying again does not.
 func (c *contest) verdict(sets electorates, q *QuorumError) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -174,8 +174,8 @@ func (c *contest) verdict(sets electorates, q *QuorumError) error {
 	return ErrContended
 }
 
-// patience returns how long a round of k waits for late masters after a quorum has answered without a decision. A stopped master
-// would otherwise hold up the next round until the timeout. The result for a wait is 0: no limit.
+// patience returns how long a round of k waits for late masters after a quorum has answered without a decision. A
+// stopped master would otherwise hold up the next round until the timeout. The result for a wait is 0: no limit.
 func (c *contest) patience(k *Lock, took time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,7 +188,8 @@ func (c *contest) patience(k *Lock, took time.Duration) time.Duration {
 // hurryLocked limits the wait for late masters in a round of a try; see patience.
 func (r *round) hurryLocked() {
 	k := r.lock
-	if r.verdict != open || r.hurried || r.votes.refused == 0 || !k.locker.sets.majority(r.votes.granted|r.votes.refused) {
+	if r.verdict != open || r.hurried || r.votes.refused == 0 ||
+		!k.locker.sets.majority(r.votes.granted|r.votes.refused) {
 		return
 	}
 	r.hurried = true

@@ -100,7 +100,8 @@ func (w *waiting) acquire(ctx context.Context) (*Lock, error) {
 			switch q, decided := errors.AsType[*QuorumError](err); {
 			case err == nil, final && decided:
 				return k, err
-			case decided && q.lasts >= single.Final, errors.Is(err, ErrOutdated), err == errPassed: //nolint:errorlint // our own
+			//nolint:errorlint // our own
+			case decided && q.lasts >= single.Final, errors.Is(err, ErrOutdated), err == errPassed:
 				return nil, err // whatever the round before said
 			case !decided:
 				return nil, w.gaveUp(err)
@@ -213,7 +214,8 @@ func (w *waiting) plan(turn, counts bool) {
 	l := w.locker
 	now := l.clock.Now()
 	w.Plan(&w.spec.Policy, &contend.After{
-		Refusal: refusalOf(w.last), Now: now, Took: now - w.tried(), Turn: turn, Counts: counts, Subscribed: l.subscription.Subscribed(),
+		Refusal: refusalOf(w.last), Now: now, Took: now - w.tried(), Turn: turn, Counts: counts,
+		Subscribed: l.subscription.Subscribed(),
 	}, l.opts.Jitter)
 }
 
@@ -341,8 +343,8 @@ func (l *Locker) dequeued(keys []string, notified bool) {
 	l.queue.Dequeued(keys)
 }
 
-// sleep waits until signal is sent to or, if d is positive, until d has passed. It fails when ctx is done or the Locker is
-// being closed.
+// sleep waits until signal is sent to or, if d is positive, until d has passed. It fails when ctx is done or the Locker
+// is being closed.
 func (l *Locker) sleep(ctx context.Context, signal <-chan struct{}, d time.Duration) error {
 	var passed chan struct{}
 	if d > 0 {

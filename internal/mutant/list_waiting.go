@@ -32,7 +32,7 @@ func waiting() []Mutant {
 		{
 			Name:   "favour-passed-over",
 			Breaks: "a key that is favoured for an older waiter is passed on",
-			Edits:  []Edit{{"internal/waitqueue/take.go", "q.favoursLocked(key, l.first) > now || ", ""}},
+			Edits:  []Edit{{"internal/waitqueue/take.go", "q.favoursLocked(key, l.first) > now ||", ""}},
 			Tests:  in("internal/waitqueue", "TestAFavouredKeyIsNotPassedOnToAYoungerEntry"),
 		},
 		{

@@ -14,8 +14,8 @@ func (q *Queue) Take(key string, now time.Duration, fits func(waiter any) bool) 
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.queues[key]
-	if l == nil || l.first.trying || len(l.first.want.Keys) > 1 ||
-		q.favoursLocked(key, l.first) > now || !fits(l.first.want.Waiter) {
+	if l == nil || l.first.trying || len(l.first.want.Keys) > 1 || q.favoursLocked(key, l.first) > now ||
+		!fits(l.first.want.Waiter) {
 		return nil, nil
 	}
 	e = l.first
