@@ -40,6 +40,13 @@ type reach struct {
 	lost, adrift []bool
 }
 
+// hurt reports whether a fault on a master itself is on.
+func (r *reach) hurt(master int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.down[master] > 0 || r.full[master] > 0
+}
+
 // use is sets of masters that a client counts majorities of.
 type use struct{ sets [][]int }
 

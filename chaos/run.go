@@ -232,7 +232,7 @@ func (r *run) openClients(ctx context.Context) error {
 		reach: r.reach, members: r.members, gates: r.gates, children: r.children, log: r.cfg.Log, hide: r.hide,
 		on: make(map[string]int), observed: make(map[string]string), unavailable: make(map[string]string),
 	}
-	r.watch = newWatch(r.plan, r.fleet, r.recorder, r.profile, r.ownerOf, r.setsOf)
+	r.watch = r.newWatch()
 	return r.children.start(processes)
 }
 

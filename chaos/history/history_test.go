@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestEventsSurviveEncoding(t *testing.T) {
 	var events []history.Event
-	for typ := history.AcquireCall; typ <= history.RegisterWrite; typ++ {
+	for typ := history.AcquireCall; typ <= history.Slow; typ++ {
 		events = append(events, history.Event{
 			At: int64(typ) * 7, Type: typ, Client: history.Everyone, Attempt: 3, Key: "k\n\"", Kind: history.Reentrant,
 			Owner: "o", Hold: 2, Outcome: history.Failed, Until: 99, TTL: 5, Wait: 6, Token: 1<<63 + 1, NoDone: true,

@@ -65,12 +65,15 @@ const (
 	// process, a master) no processor time for Value nanoseconds. Delays in that time say nothing
 	// about the lock. Note names the part.
 	Stall
+	// Slow: from At on, for Value nanoseconds, a master that no fault had changed kept the harness waiting for an
+	// answer. A lock may have given up on its masters in that time. Master, Note.
+	Slow
 )
 
 var typeNames = []string{
 	"", "acquire-call", "acquire-return", "extend-call", "extend-return", "release-call", "release-return",
 	"done-closed", "stopped", "paused", "resumed", "removed", "key-found", "fault-on", "fault-off", "majority-lost",
-	"majority-back", "healed", "register-read", "register-write", "keep-lost", "keep-back", "stall",
+	"majority-back", "healed", "register-read", "register-write", "keep-lost", "keep-back", "stall", "slow",
 }
 
 // Kind says how a key is held.

@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
@@ -25,73 +26,111 @@ type Operated struct {
 	Holds      Tally `json:"holds"`
 }
 
-// Operations counts how operations on holds fared, and finds that fewer than atLeast of a sort did what was asked, and
-// that three or more did not.
+// Operations counts how operations on holds fared. It finds kinds of operation that fail more often than atLeast
+// allows: so often that chance does not explain it.
 //
-// One is judged if its hold had time left when it returned, nobody had told that it was lost, and its client could
-// reach a majority from settle before the hold was asked for until then; the machine must not have stood still
-// meanwhile, or shortly before. Then a majority has the key, and can be told. It may have been another majority: that
-// is why some may fail while faults are on.
+// Operations judges an operation only if a correct lock could have done it:
+//
+//   - When the operation ended, the hold had time left, and nothing had reported it lost.
+//   - Its client could reach a majority of masters, from settle before the acquisition to the end of the operation.
+//   - The machine gave the run time, and masters answered the harness without delay ([history.Stall], [history.Slow]).
+//     Nine tenths of the operation's time are enough.
+//
+// Some operations may fail while faults are on, because the majority in reach need not be the one that granted the
+// hold.
 func Operations(v *history.View, settle time.Duration, atLeast float64) (o Operated, found []Violation) {
-	reach, felt := newReach(v), echoes(stalls(v), int64(settle))
-	judge := func(t *Tally, a *history.Attempt, what string, call, ret int64, outcome history.Outcome, event int) {
-		due := ret
-		if outcome == history.Cancelled {
-			due = call // that it took longer than the hold lasts is what is wrong with it
-		}
-		own := history.Attempt{Call: a.Call, Return: ret}
-		if outcome == history.Pending || outcome == history.Unsupported || due > boundInForce(a) ||
-			min(a.Done, a.Stopped) < call ||
-			!inside(&own, reach.of(a.Client), int64(settle)) || covered(window{call, ret + 1}, felt) > 0 {
-			return
-		}
-		if t.Judged++; outcome == history.Acquired {
-			return
-		}
-		if t.Failed++; t.Failed == 1 {
-			t.first = Violation{
-				Oracle: NameOperations, Key: a.Key, At: ret, Attempts: []uint64{a.ID}, Events: []int{
-					a.CallEvent, event,
-				},
-				Text: fmt.Sprintf("%s of %s of %q at %s: %s %s", what, holder(a), a.Key, at(call), outcome,
-					v.Events[event].Note),
-			}
-		}
-	}
+	j := operations{v: v, reach: newReach(v), settle: int64(settle)}
+	j.slow = merge(slices.Concat(echoes(stalls(v), j.settle), lasting(v, history.Slow)), 0)
 	for i := range v.Attempts {
-		a := &v.Attempts[i]
-		if !a.Granted() {
-			continue
-		}
-		switch half := a.Return + (a.Until-a.Return)/2; {
-		case a.NoDone || a.Until <= a.Return:
-		case a.Done < min(a.ReleaseCall, half):
-			judge(&o.Holds, a, "the hold", a.Return, a.Done, history.Expired, a.DoneEvent)
-		case min(a.Done, a.ReleaseCall) != history.Never:
-			judge(&o.Holds, a, "the hold", a.Return, min(a.Done, a.ReleaseCall, half), history.Acquired, a.ReturnEvent)
-		}
-		for _, x := range a.Extensions {
-			if outcome := v.Events[x.Event].Outcome; !x.Seen && x.Return != history.Never &&
-				outcome != history.Cancelled {
-				judge(&o.Extensions, a, "the extension", x.Call, x.Return, outcome, x.Event)
-			}
-		}
-		if a.ReleaseReturn != history.Never {
-			judge(&o.Releases, a, "the release", a.ReleaseCall, a.ReleaseReturn, v.Events[a.ReleaseEvent].Outcome,
-				a.ReleaseEvent)
+		if a := &v.Attempts[i]; a.Granted() {
+			j.hold(a)
+			j.calls(a)
 		}
 	}
 	for _, t := range []struct {
 		*Tally
 		what string
-	}{{&o.Releases, "releases"}, {&o.Extensions, "extensions"}, {&o.Holds, "holds, by their Done,"}} {
-		if t.Failed >= 3 && float64(t.Judged-t.Failed) < atLeast*float64(t.Judged) {
-			x := t.first
-			x.Text = fmt.Sprintf("%d of %d %s failed although the hold had time left and a majority was reachable "+
-				"(at least %.0f %% are to work); the first is %s",
-				t.Failed, t.Judged, t.what, 100*atLeast, x.Text)
-			found = append(found, x)
+	}{{&j.Releases, "releases"}, {&j.Extensions, "extensions"}, {&j.Holds, "holds, by their Done,"}} {
+		if !beyondChance(t.Failed, t.Judged, 1-atLeast) {
+			continue
+		}
+		x := t.first
+		x.Text = fmt.Sprintf("%d of %d %s failed although the hold had time left and a majority was reachable "+
+			"(at least %.0f %% must work); the first is %s", t.Failed, t.Judged, t.what, 100*atLeast, x.Text)
+		found = append(found, x)
+	}
+	return j.Operated, found
+}
+
+// operations is one judgement while it lasts.
+type operations struct {
+	Operated
+	v      *history.View
+	reach  *reach
+	slow   []window // times when masters may have answered late
+	settle int64
+}
+
+// operation is one that is to be judged.
+type operation struct {
+	what      string
+	call, ret int64
+	outcome   history.Outcome
+	event     int // that ended it
+}
+
+// hold judges whether Done closed too early.
+func (j *operations) hold(a *history.Attempt) {
+	half := a.Return + (a.Until-a.Return)/2
+	op := operation{"the hold", a.Return, min(a.Done, a.ReleaseCall, half), history.Acquired, a.ReturnEvent}
+	switch {
+	case a.NoDone, a.Until <= a.Return, min(a.Done, a.ReleaseCall) == history.Never:
+		return
+	case a.Done < min(a.ReleaseCall, half):
+		op.outcome, op.event = history.Expired, a.DoneEvent
+	}
+	j.judge(&j.Holds, a, op)
+}
+
+// calls judges the extensions and the release of a hold.
+func (j *operations) calls(a *history.Attempt) {
+	for _, x := range a.Extensions {
+		outcome := j.v.Events[x.Event].Outcome
+		if !x.Seen && x.Return != history.Never && outcome != history.Cancelled {
+			j.judge(&j.Extensions, a, operation{"the extension", x.Call, x.Return, outcome, x.Event})
 		}
 	}
-	return o, found
+	if a.ReleaseReturn != history.Never {
+		outcome := j.v.Events[a.ReleaseEvent].Outcome
+		j.judge(&j.Releases, a, operation{"the release", a.ReleaseCall, a.ReleaseReturn, outcome, a.ReleaseEvent})
+	}
+}
+
+func (j *operations) judge(t *Tally, a *history.Attempt, op operation) {
+	due := op.ret
+	if op.outcome == history.Cancelled {
+		due = op.call // a release that outlasts its hold has failed for that reason
+	}
+	own := history.Attempt{Call: a.Call, Return: op.ret}
+	switch {
+	case op.outcome == history.Pending, op.outcome == history.Unsupported:
+		return
+	case due > boundInForce(a), min(a.Done, a.Stopped) < op.call:
+		return
+	case !inside(&own, j.reach.of(a.Client), j.settle):
+		return
+	case 10*covered(window{op.call, op.ret + 1}, j.slow) > op.ret-op.call:
+		return
+	}
+	if t.Judged++; op.outcome == history.Acquired {
+		return
+	}
+	if t.Failed++; t.Failed == 1 {
+		t.first = Violation{
+			Oracle: NameOperations, Key: a.Key, At: op.ret, Attempts: []uint64{a.ID},
+			Events: []int{a.CallEvent, op.event},
+			Text: fmt.Sprintf("%s of %s of %q at %s: %s %s", op.what, holder(a), a.Key, at(op.ret), op.outcome,
+				j.v.Events[op.event].Note),
+		}
+	}
 }

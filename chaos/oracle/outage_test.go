@@ -74,11 +74,15 @@ func TestHazard129And133OperationsThatNeverWorkAreFound(t *testing.T) {
 		h.add(call, history.Event{Type: typ, Attempt: id})
 		h.add(ret, history.Event{Type: typ + 1, Attempt: id, Outcome: outcome})
 	}
-	thrice := func(write func(h *tape)) func(h *tape) {
-		return func(h *tape) { write(h); write(h); write(h) }
+	repeated := func(times int, write func(h *tape)) func(h *tape) {
+		return func(h *tape) {
+			for range times {
+				write(h)
+			}
+		}
 	}
 	release := func(outcome history.Outcome, before func(h *tape, id uint64)) func(h *tape) {
-		return thrice(func(h *tape) {
+		return repeated(5, func(h *tape) {
 			id := h.hold(1, history.Plain, 2000, 2002, 2700)
 			if before != nil {
 				before(h, id)
@@ -90,7 +94,7 @@ func TestHazard129And133OperationsThatNeverWorkAreFound(t *testing.T) {
 		{"a release that works", release(history.Acquired, nil), 0},
 		{"a release that errors", release(history.Failed, nil), 1},
 		{"a release that says lost", release(history.Held, nil), 1},
-		{"a release that ends with its context", thrice(func(h *tape) {
+		{"a release that ends with its context", repeated(5, func(h *tape) {
 			ended(h, history.ReleaseCall, history.Cancelled, h.hold(1, history.Plain, 2000, 2002, 2700), 2500, 12500)
 		}), 1},
 		{"lost before", release(history.Held, func(h *tape, id uint64) {
@@ -112,19 +116,29 @@ func TestHazard129And133OperationsThatNeverWorkAreFound(t *testing.T) {
 			}
 			release(history.Failed, nil)(h)
 		}, 0},
-		{"two of two", func(h *tape) {
-			for range 2 {
+		{"four of four", repeated(4, func(h *tape) {
+			ended(h, history.ReleaseCall, history.Failed, h.hold(1, history.Plain, 2000, 2002, 2700), 2500, 2505)
+		}), 0},
+		{"two of five", func(h *tape) {
+			repeated(3, release(history.Acquired, nil))(h)
+			repeated(2, func(h *tape) {
 				ended(h, history.ReleaseCall, history.Failed, h.hold(1, history.Plain, 2000, 2002, 2700), 2500, 2505)
-			}
+			})(h)
 		}, 0},
-		{"Done closes early", thrice(func(h *tape) {
+		{"masters answered late", release(history.NoQuorum, func(h *tape, _ uint64) {
+			h.add(2495, history.Event{Type: history.Slow, Client: history.Everyone, Value: 6 * ms})
+		}), 0},
+		{"masters answered late before", release(history.NoQuorum, func(h *tape, _ uint64) {
+			h.add(2400, history.Event{Type: history.Slow, Client: history.Everyone, Value: 60 * ms})
+		}), 1},
+		{"Done closes early", repeated(5, func(h *tape) {
 			h.add(2005, history.Event{Type: history.DoneClosed, Attempt: h.hold(1, history.Plain, 2000, 2002, 3000)})
 		}), 1},
-		{"Done closes early, without a majority", thrice(func(h *tape) {
+		{"Done closes early, without a majority", repeated(5, func(h *tape) {
 			h.mark(1500, history.MajorityLost, 1)
 			h.add(2005, history.Event{Type: history.DoneClosed, Attempt: h.hold(1, history.Plain, 2000, 2002, 3000)})
 		}), 0},
-		{"Done closes at its bound", thrice(func(h *tape) {
+		{"Done closes at its bound", repeated(5, func(h *tape) {
 			h.add(2950, history.Event{Type: history.DoneClosed, Attempt: h.hold(1, history.Plain, 2000, 2002, 3000)})
 		}), 0},
 		{"an extension that errors", release(history.Acquired, func(h *tape, id uint64) {

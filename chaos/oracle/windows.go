@@ -65,10 +65,13 @@ func (r *reach) of(client int) []window {
 // stalls returns the times when the machine gave the run no processor time, merged. Every oracle
 // about time treats them alike: they do not count as time spent or waited, and an attempt that met
 // such a time is not judged.
-func stalls(v *history.View) []window {
+func stalls(v *history.View) []window { return lasting(v, history.Stall) }
+
+// lasting returns the times that events of a type speak of, merged. Value is how long each lasts.
+func lasting(v *history.View, typ history.Type) []window {
 	var out []window
 	for i := range v.Events {
-		if e := &v.Events[i]; e.Type == history.Stall {
+		if e := &v.Events[i]; e.Type == typ {
 			out = append(out, window{e.At, e.At + e.Value})
 		}
 	}

@@ -66,7 +66,8 @@ func under(tb testing.TB, subject workload.Subject, scenario string, seed uint64
 		tb.Fatal(err)
 	}
 	drawn.Workload = "permits"
-	limits := chaos.Limits{Orphan: time.Second, Tail: 300 * time.Millisecond}
+	// The tests count what has to happen: in a few seconds few permits of a second or more change hands.
+	limits := chaos.Limits{Orphan: time.Second, Tail: 300 * time.Millisecond, Enough: 1}
 	return chaos.Config{
 		Subject: subject, Backend: "process", Plan: drawn, Oracles: []chaos.Oracle{counted}, Limits: limits,
 		Dir: filepath.Join(cmp.Or(*reports, tb.TempDir()), tb.Name(), strconv.FormatUint(seed, 10)),

@@ -24,14 +24,14 @@ const most = 4
 var room sync.RWMutex
 
 // Run makes a run. If the machine gave it so little time that it shows nothing, Run makes another.
-// Its duration is doubled if too few attempts could be judged, since restarts take longer on a busy
-// machine too. Run never repeats a run to get another verdict: a pass or a conviction is final.
+// The first run in which too few attempts could be judged doubles the duration of the next ones, since restarts take
+// longer on a busy machine too. Run never repeats a run to get another verdict: a pass or a conviction is final.
 // There is one exception: a run that passed with little time, but without the events that enough
 // requires, has shown too little. If the machine lacks a requirement of the run, Run calls
 // [redistest.NothingTested].
 func Run(t *testing.T, cfg chaos.Config, enough ...func(*chaos.Report) bool) *chaos.Report {
 	t.Helper()
-	for n := range most {
+	for n, doubled := 0, false; n < most; n++ {
 		rep, err := runOnce(t, cfg, n > 0)
 		switch {
 		case errors.Is(err, masters.ErrUnavailable):
@@ -43,12 +43,23 @@ func Run(t *testing.T, cfg chaos.Config, enough ...func(*chaos.Report) bool) *ch
 		}
 		t.Logf("the machine stood still for %.0f ms of %d, so nothing was shown: %s", rep.StalledMS, rep.DurationMS,
 			strings.Join(rep.Reasons, "\n"))
-		if unjudged(rep) {
-			cfg.Duration *= 2
+		if unjudged(rep) && !doubled {
+			cfg, doubled = twice(cfg), true
 		}
 	}
 	redistest.NothingTested(t, fmt.Sprintf("in each of %d runs the machine gave too little time", most))
 	return nil
+}
+
+// twice makes a run twice as long. A plan keeps its faults; the added time has none.
+func twice(cfg chaos.Config) chaos.Config {
+	cfg.Duration *= 2
+	if cfg.Plan != nil {
+		longer := *cfg.Plan
+		longer.Duration *= 2
+		cfg.Plan = &longer
+	}
+	return cfg
 }
 
 // Caught makes runs of a broken lock until an oracle catches one, each with the next seed, and
