@@ -189,8 +189,8 @@ func TestATryOfTheTransitionIsRefusedAtOnceByAHolderOfTheOldMasters(t *testing.T
 	})
 }
 
-// An owner that a quorum of one set of masters names in two rounds has the lock, unless its contenders may have that name
-// in each round. Then the next round may be won.
+// An owner that a quorum of one set of masters names in two rounds has the lock, unless it may be a contender that has
+// the same name in each round. Then the next round may be won.
 func TestHazard103ATryOfTheTransitionGivesUpForAHolderOnly(t *testing.T) {
 	for name, test := range map[string]struct {
 		rival string
