@@ -65,7 +65,7 @@ var runs = map[string]evidence{
 		"chaos/cmd/redlock-chaos/mutants_test.go", `"mutants", "-only", "retention-*`,
 	},
 	"go run ./chaos/cmd/redlock-chaos mutants -only 'lane-*,scripts/*' -json mutants.json": {
-		"chaos/cmd/redlock-chaos/mutants_test.go", `"-json", file`,
+		"chaos/cmd/redlock-chaos/mutants_test.go", `file, "-page", page`,
 	},
 	"go run ./chaos/cmd/redlock-chaos controls -runs 10": {
 		"chaos/cmd/redlock-chaos/main_test.go", `"controls", "-backend", "embedded"`,
