@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -17,16 +18,9 @@ type nightReport struct {
 	Schedules int       `json:"schedules"`
 	Events    int       `json:"events"`
 	Seconds   float64   `json:"seconds"`
-	Rows      []seenRow `json:"rows"`
 	Profiles  []*report `json:"profiles"`
-}
 
-// seenRow is how often one interleaving has happened.
-type seenRow struct {
-	Part  string `json:"part"`
-	What  string `json:"what"`
-	Count string `json:"count"`
-	Seen  int    `json:"seen"`
+	Rows map[string]int `json:"rows"` // how often the interleavings of the page happened
 }
 
 // share is a profile's share of a night, according to the cost of one schedule.
@@ -96,10 +90,9 @@ func night(ctx context.Context, o *options, stdout, stderr io.Writer) int {
 	if ctx.Err() != nil && status == exitPass {
 		n.Verdict, status = "interrupted", exitUnknown
 	}
-	if unseen := n.see(&all); len(unseen) > 0 {
-		for i := range unseen {
-			fmt.Fprintf(stdout, "never seen: %v\n", &unseen[i])
-		}
+	n.Rows = all.rows()
+	if unseen := all.Unseen(); len(unseen) > 0 {
+		fmt.Fprintf(stdout, "never seen: %s\n", strings.Join(unseen, ", "))
 		if status == exitPass {
 			n.Verdict, status = "unseen", exitUnknown
 		}
@@ -118,16 +111,6 @@ func night(ctx context.Context, o *options, stdout, stderr io.Writer) int {
 		return max(status, exitViolation)
 	}
 	return status
-}
-
-// see enters how often each row has been seen, and returns those that have not been.
-func (n *nightReport) see(all *Counts) []Row {
-	for _, r := range Rows() {
-		if seen, counted := r.Seen(all); counted {
-			n.Rows = append(n.Rows, seenRow{Part: r.Part, What: r.What, Count: r.Count, Seen: seen})
-		}
-	}
-	return Unseen(all)
 }
 
 func (n *nightReport) write(o *options, status int, stderr io.Writer) int {

@@ -10,8 +10,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// This file counts the interleavings that docs/evidence/interleavings.md has a row for; rows.go says which count is
-// which row's.
+// This file counts the interleavings that docs/evidence/interleavings.md has a row for.
 
 // extending is how a key was before a request to extend it.
 type extending struct {
