@@ -3,6 +3,9 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -11,6 +14,7 @@ import (
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/oddserver"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/soak"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -43,24 +47,28 @@ var forGood = map[string]act{
 	"something in the way": {err: refuses("WRONGTYPE something of somebody else is no generation: redlock:generation")},
 }
 
-// halves calls f for every combination: one of two sets fails permanently, the other one temporarily.
-func halves(t *testing.T, f func(t *testing.T, broken, away, masters fakes, set string, fails, misses act)) {
+// halves calls f for combinations in which one of two sets fails permanently and the other one temporarily. Each pair of
+// faults is among them, with the sets, their sizes and the options in turn; with time, each combination is.
+func halves(t *testing.T, f func(t *testing.T, l *redlock.Locker, broken, away, masters fakes, set string, fails, misses act)) {
 	t.Helper()
-	for what, fails := range forGood {
-		for how, misses := range awayFor {
-			for _, set := range []string{"old", "new"} {
-				for _, n := range []int{1, 3} {
-					t.Run(strings.Join([]string{set, what, "and the others", how}, " "), func(t *testing.T) {
-						bubble(t, 2*n, func(t *testing.T, masters fakes) {
-							broken, away := masters[:n], masters[n:]
-							if set == "new" {
-								broken, away = away, broken
-							}
-							f(t, broken, away, masters, set, fails, misses)
-							masters.behave(nil)
-						})
-					})
+	for i, what := range slices.Sorted(maps.Keys(forGood)) {
+		for j, how := range slices.Sorted(maps.Keys(awayFor)) {
+			for k := range 8 {
+				if !soak.On() && k != (i+3*j)%8 {
+					continue
 				}
+				set, n, opts := []string{"old", "new"}[k%2], 1+k/2%2*2, []redlock.Options{{}, generation(1)}[k/4]
+				t.Run(fmt.Sprint(set, " ", what, " and the others ", how, " ", n, " ", opts.Generation), func(t *testing.T) {
+					bubble(t, 2*n, func(t *testing.T, masters fakes) {
+						broken, away := masters[:n], masters[n:]
+						l := joint(t, broken, away, opts)
+						if set == "new" {
+							broken, away = away, broken
+						}
+						f(t, l, broken, away, masters, set, forGood[what], awayFor[how])
+						masters.behave(nil)
+					})
+				})
 			}
 		}
 	}
@@ -69,24 +77,21 @@ func halves(t *testing.T, f func(t *testing.T, broken, away, masters fakes, set 
 func always(a act) func(*single.Request) act { return func(*single.Request) act { return a } }
 
 func TestWhatOneSetCanNotGrantIsNotHiddenByAnOutageOfTheOther(t *testing.T) {
-	for _, opts := range []redlock.Options{{}, generation(1)} {
-		halves(t, func(t *testing.T, broken, away, masters fakes, set string, fails, misses act) {
-			l := joint(t, masters[:len(masters)/2], masters[len(masters)/2:], opts)
-			broken.behave(always(fails))
-			away.behave(always(misses))
-			began := time.Now()
-			_, err := l.Acquire(within(t, time.Minute), key, longTTL)
-			onlyIs(t, err, redlock.ErrNoQuorum)
-			is(t, err, redlock.ErrMisconfigured)
-			ofSet(t, err, redlock.ErrNoQuorum, set)
-			if !strings.Contains(err.Error(), fails.err.Error()) {
-				t.Errorf("%v does not say %v", err, fails.err)
-			}
-			if took := time.Since(began); took < redlock.MendTime || took > redlock.MendTime+3*time.Second {
-				t.Errorf("the wait took %v", took)
-			}
-		})
-	}
+	halves(t, func(t *testing.T, l *redlock.Locker, broken, away, _ fakes, set string, fails, misses act) {
+		broken.behave(always(fails))
+		away.behave(always(misses))
+		began := time.Now()
+		_, err := l.Acquire(within(t, time.Minute), key, longTTL)
+		onlyIs(t, err, redlock.ErrNoQuorum)
+		is(t, err, redlock.ErrMisconfigured)
+		ofSet(t, err, redlock.ErrNoQuorum, set)
+		if !strings.Contains(err.Error(), fails.err.Error()) {
+			t.Errorf("%v does not say %v", err, fails.err)
+		}
+		if took := time.Since(began); took < redlock.MendTime || took > redlock.MendTime+3*time.Second {
+			t.Errorf("the wait took %v", took)
+		}
+	})
 }
 
 // A call that asks once reports what it has learned when it is decided. The outage takes longer than that here.
@@ -107,25 +112,22 @@ func TestASingleRequestNamesTheSetThatFailsForGood(t *testing.T) {
 			return err
 		},
 	} {
-		for _, opts := range []redlock.Options{{}, generation(1)} {
-			halves(t, func(t *testing.T, broken, away, masters fakes, set string, fails, misses act) {
-				l := joint(t, masters[:len(masters)/2], masters[len(masters)/2:], opts)
-				held := acquire(t, l, longTTL)
-				fails.after, misses.after = min(fails.after, late/2), late
-				broken.behave(always(fails))
-				away.behave(always(misses))
-				settle(11 * time.Second) // what was known of the generation holds no more
-				err := ask(t, l, held)
-				if ofSet(t, err, redlock.ErrMisconfigured, set); t.Failed() {
-					t.Log(name)
-				}
-				must(t, held.Err())
-				masters.behave(nil)
-				settle(time.Second)
-				must(t, held.Extend(t.Context(), longTTL))
-				must(t, held.Release(t.Context()))
-			})
-		}
+		halves(t, func(t *testing.T, l *redlock.Locker, broken, away, masters fakes, set string, fails, misses act) {
+			held := acquire(t, l, longTTL)
+			fails.after, misses.after = min(fails.after, late/2), late
+			broken.behave(always(fails))
+			away.behave(always(misses))
+			settle(11 * time.Second) // what was known of the generation holds no more
+			err := ask(t, l, held)
+			if ofSet(t, err, redlock.ErrMisconfigured, set); t.Failed() {
+				t.Log(name)
+			}
+			must(t, held.Err())
+			masters.behave(nil)
+			settle(time.Second)
+			must(t, held.Extend(t.Context(), longTTL))
+			must(t, held.Release(t.Context()))
+		})
 	}
 }
 
