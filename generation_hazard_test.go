@@ -333,7 +333,7 @@ func TestAnnouncingAcquiringExtendingAndClosingAtOnce(t *testing.T) {
 				}
 			})
 		}
-		settle(30 * time.Second)
+		settle(10 * time.Second)
 		closing, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
 		must(t, l.Close(closing))
