@@ -422,7 +422,7 @@ func (u *wisher) draw() (what, owner string, keys []string, opts []redlock.Optio
 
 // Hazard 45 as a property: whatever else a process waits for, a free key that one of its goroutines wants is taken.
 func TestAFreeKeyThatIsWantedIsTakenWhateverElseItsProcessWaitsFor(t *testing.T) {
-	seeds, judged, notified := soak.Or(uint64(15), 60), 0, 0
+	seeds, judged, notified := soak.Or(uint64(8), 60), 0, 0
 	for seed := range seeds {
 		var v *liveness
 		synctest.Test(t, func(t *testing.T) { v = livenessRun(t, seed) })

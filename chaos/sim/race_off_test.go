@@ -4,7 +4,7 @@ package sim_test
 
 const (
 	raced     = false
-	replayed  = 200
-	schedules = 500
+	replayed  = 100
+	schedules = 300
 	harmless  = most
 )
