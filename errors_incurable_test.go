@@ -47,9 +47,16 @@ var forGood = map[string]act{
 	"something in the way": {err: refuses("WRONGTYPE something of somebody else is no generation: redlock:generation")},
 }
 
-// halves calls f for combinations in which one of two sets fails permanently and the other one temporarily. Each pair of
-// faults is among them, with the sets, their sizes and the options in turn; with time, each combination is.
-func halves(t *testing.T, f func(t *testing.T, l *redlock.Locker, broken, away, masters fakes, set string, fails, misses act)) {
+// half is two sets of masters. The one called set fails permanently, the other one temporarily.
+type half struct {
+	set                   string
+	broken, away, masters fakes
+	fails, misses         act
+}
+
+// halves calls f for combinations of faults. Each pair of faults is among them, with the sets, their sizes and the
+// options in turn; with time, each combination is.
+func halves(t *testing.T, f func(t *testing.T, l *redlock.Locker, h half)) {
 	t.Helper()
 	for i, what := range slices.Sorted(maps.Keys(forGood)) {
 		for j, how := range slices.Sorted(maps.Keys(awayFor)) {
@@ -57,15 +64,16 @@ func halves(t *testing.T, f func(t *testing.T, l *redlock.Locker, broken, away, 
 				if !soak.On() && k != (i+3*j)%8 {
 					continue
 				}
-				set, n, opts := []string{"old", "new"}[k%2], 1+k/2%2*2, []redlock.Options{{}, generation(1)}[k/4]
-				t.Run(fmt.Sprint(set, " ", what, " and the others ", how, " ", n, " ", opts.Generation), func(t *testing.T) {
+				n, opts := 1+k/2%2*2, []redlock.Options{{}, generation(1)}[k/4]
+				h := half{set: []string{"old", "new"}[k%2], fails: forGood[what], misses: awayFor[how]}
+				t.Run(fmt.Sprint(h.set, " ", what, " and the others ", how, " ", n, k/4), func(t *testing.T) {
 					bubble(t, 2*n, func(t *testing.T, masters fakes) {
-						broken, away := masters[:n], masters[n:]
-						l := joint(t, broken, away, opts)
-						if set == "new" {
-							broken, away = away, broken
+						h.masters, h.broken, h.away = masters, masters[:n], masters[n:]
+						l := joint(t, h.broken, h.away, opts)
+						if h.set == "new" {
+							h.broken, h.away = h.away, h.broken
 						}
-						f(t, l, broken, away, masters, set, forGood[what], awayFor[how])
+						f(t, l, h)
 						masters.behave(nil)
 					})
 				})
@@ -77,16 +85,16 @@ func halves(t *testing.T, f func(t *testing.T, l *redlock.Locker, broken, away, 
 func always(a act) func(*single.Request) act { return func(*single.Request) act { return a } }
 
 func TestWhatOneSetCanNotGrantIsNotHiddenByAnOutageOfTheOther(t *testing.T) {
-	halves(t, func(t *testing.T, l *redlock.Locker, broken, away, _ fakes, set string, fails, misses act) {
-		broken.behave(always(fails))
-		away.behave(always(misses))
+	halves(t, func(t *testing.T, l *redlock.Locker, h half) {
+		h.broken.behave(always(h.fails))
+		h.away.behave(always(h.misses))
 		began := time.Now()
 		_, err := l.Acquire(within(t, time.Minute), key, longTTL)
 		onlyIs(t, err, redlock.ErrNoQuorum)
 		is(t, err, redlock.ErrMisconfigured)
-		ofSet(t, err, redlock.ErrNoQuorum, set)
-		if !strings.Contains(err.Error(), fails.err.Error()) {
-			t.Errorf("%v does not say %v", err, fails.err)
+		ofSet(t, err, redlock.ErrNoQuorum, h.set)
+		if !strings.Contains(err.Error(), h.fails.err.Error()) {
+			t.Errorf("%v does not say %v", err, h.fails.err)
 		}
 		if took := time.Since(began); took < redlock.MendTime || took > redlock.MendTime+3*time.Second {
 			t.Errorf("the wait took %v", took)
@@ -112,18 +120,18 @@ func TestASingleRequestNamesTheSetThatFailsForGood(t *testing.T) {
 			return err
 		},
 	} {
-		halves(t, func(t *testing.T, l *redlock.Locker, broken, away, masters fakes, set string, fails, misses act) {
+		halves(t, func(t *testing.T, l *redlock.Locker, h half) {
 			held := acquire(t, l, longTTL)
-			fails.after, misses.after = min(fails.after, late/2), late
-			broken.behave(always(fails))
-			away.behave(always(misses))
+			h.fails.after, h.misses.after = min(h.fails.after, late/2), late
+			h.broken.behave(always(h.fails))
+			h.away.behave(always(h.misses))
 			settle(11 * time.Second) // what was known of the generation holds no more
 			err := ask(t, l, held)
-			if ofSet(t, err, redlock.ErrMisconfigured, set); t.Failed() {
+			if ofSet(t, err, redlock.ErrMisconfigured, h.set); t.Failed() {
 				t.Log(name)
 			}
 			must(t, held.Err())
-			masters.behave(nil)
+			h.masters.behave(nil)
 			settle(time.Second)
 			must(t, held.Extend(t.Context(), longTTL))
 			must(t, held.Release(t.Context()))

@@ -500,8 +500,8 @@ func TestHazard101HoweverManyGiveUpTheMastersAreAskedAsByOne(t *testing.T) {
 						many := leaving(t, crowd, survivors, held, kind, contexts)
 						t.Logf("%d remain: one %d requests, %d of them %d", survivors, one, crowd, many)
 						if many > one*3/2+30 {
-							t.Errorf("%d waiters that leave cost %d requests, one waiter costs %d; %d remain", crowd, many,
-								one, survivors)
+							t.Errorf("%d waiters that leave cost %d requests, one waiter costs %d; %d remain",
+								crowd, many, one, survivors)
 						}
 					}
 				})

@@ -84,8 +84,10 @@ func TestHazard96AShortTimeoutMakesNoMasterDown(t *testing.T) {
 	}{
 		{14 * time.Millisecond, 3, victims{[]time.Duration{time.Second}, 30}},
 		{14 * time.Millisecond, 30, victims{[]time.Duration{time.Second}, 30}},
-		{12 * time.Millisecond, soak.Or(40, 100), victims{[]time.Duration{400 * time.Millisecond, 600 * time.Millisecond}, 20}},
-		{150 * time.Millisecond, soak.Or(10, 30), victims{[]time.Duration{2 * time.Second}, 10}},
+		{12 * time.Millisecond, soak.Or(40, 100), victims{
+			[]time.Duration{400 * time.Millisecond, 600 * time.Millisecond}, 20,
+		}},
+		{150 * time.Millisecond, soak.Or(10, 30), victims{[]time.Duration{5 * time.Second}, 10}},
 	} {
 		t.Run(fmt.Sprint(tt.away, " ", tt.others), func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, masters fakes) {

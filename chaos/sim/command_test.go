@@ -293,8 +293,9 @@ func TestTwoNightsOfOneVersionAreTheSame(t *testing.T) {
 	if err := os.WriteFile(before, changed, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if status, stdout, _ := command(t.Context(), append(run, after, "-same", before)...); !strings.Contains(stdout, "\nnight.profiles[0].counts.acquired: 1") ||
-		strings.Contains(stdout, "the same as") || status == 0 {
+	status, stdout, _ := command(t.Context(), append(run, after, "-same", before)...)
+	if !strings.Contains(stdout, "\nnight.profiles[0].counts.acquired: 1") || strings.Contains(stdout, "the same as") ||
+		status == 0 {
 		t.Errorf("a night with other counts ended with %d:\n%s", status, stdout)
 	}
 	if status, _, stderr := command(t.Context(), "-night", "-same", before); status != 2 ||

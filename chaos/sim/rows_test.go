@@ -11,7 +11,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/sim"
 )
 
-// unmatched says which rows of the page name neither a count nor a test, and which counts and names have no counterpart.
+// unmatched says which rows of the page name neither a count nor a test, and which counts and names stand alone.
 func unmatched(page string, counts []string) (faults []string) {
 	named := make(map[string]bool)
 	for _, row := range regexp.MustCompile(`(?m)^\| (.*) \| (.*) \|$`).FindAllStringSubmatch(page, -1) {

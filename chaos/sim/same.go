@@ -14,7 +14,7 @@ import (
 // its times from its seed. If a change keeps the engine's behaviour, the two reports differ only in the time that they
 // took.
 
-// timings are the members of a report that differ between two runs of one version. The rows repeat counts, in a form that versions changed.
+// timings are the members of a report that differ between two runs of one version. Rows only repeat counts.
 var timings = []string{"seconds", "schedules_per_second", "rows"}
 
 // compareNights prints each figure that differs between the reports of two nights. It returns true

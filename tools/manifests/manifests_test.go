@@ -64,8 +64,8 @@ func (j *jobs) objects() map[metav1.TypeMeta]any {
 	}
 }
 
-// parse reads a file of manifests as strictly as an API server with --validate=strict: a field that does not exist, or stands
-// there twice, is an error. There must be one object of each kind, and no other.
+// parse reads a file of manifests as strictly as an API server with --validate=strict: a field that does not exist, or
+// stands there twice, is an error. There must be one object of each kind, and no other.
 func parse(raw []byte, into map[metav1.TypeMeta]any) error {
 	reader := yaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(raw)))
 	defer reader.Close()
@@ -106,18 +106,21 @@ func text(t *testing.T, path string) string {
 	return string(raw)
 }
 
-// kept are lines of the manifests without which a node, a zone, an update or a drain could take a majority, or a master could forget what
-// it granted. The server's own settings are checked on a server.
+// kept are lines of the manifests without which a node, a zone, an update or a drain could take a majority, or a master
+// could forget what it granted. The server's own settings are checked on a server.
 var kept = map[string][]string{
 	file: {
-		"clusterIP: None", "publishNotReadyAddresses: true", "unhealthyPodEvictionPolicy: AlwaysAllow", "maxUnavailable: 1", "replicas: 5",
-		"policyTypes: [Ingress, Egress]", "redlock-client: \"true\"", "type: RollingUpdate", "minReadySeconds: 60", "accessModes: [ReadWriteOnce]",
-		"topologyKey: kubernetes.io/hostname", "topologyKey: topology.kubernetes.io/zone", "maxSkew: 1", "minDomains: 3",
-		"whenUnsatisfiable: DoNotSchedule", "requiredDuringSchedulingIgnoredDuringExecution:", "failureThreshold: 150", "failureThreshold: 6",
+		"clusterIP: None", "publishNotReadyAddresses: true", "unhealthyPodEvictionPolicy: AlwaysAllow",
+		"maxUnavailable: 1", "replicas: 5", "policyTypes: [Ingress, Egress]", "redlock-client: \"true\"",
+		"type: RollingUpdate", "minReadySeconds: 60", "accessModes: [ReadWriteOnce]",
+		"topologyKey: kubernetes.io/hostname", "topologyKey: topology.kubernetes.io/zone", "maxSkew: 1",
+		"minDomains: 3", "whenUnsatisfiable: DoNotSchedule", "requiredDuringSchedulingIgnoredDuringExecution:",
+		"failureThreshold: 150", "failureThreshold: 6",
 		"runAsNonRoot: true", "allowPrivilegeEscalation: false",
 	},
 	jobsFile: {
-		"replicas: 2", "backoffLimit: 0", "restartPolicy: Never", "redlock-client: \"true\"", "terminationGracePeriodSeconds: 30",
+		"replicas: 2", "backoffLimit: 0", "restartPolicy: Never", "redlock-client: \"true\"",
+		"terminationGracePeriodSeconds: 30",
 		"runAsNonRoot: true",
 	},
 }
