@@ -27,15 +27,14 @@ type config struct {
 	contendFor time.Duration
 	hold       time.Duration
 	holds      int
-	json, html string
+	json       string
 	plots      string
 	check      bool
-	command    string
 }
 
 // parse reads the flags. Invalid flags are an error here, before any server is started.
 func parse(args []string, stderr io.Writer) (config, error) {
-	c := config{command: strings.Join(append([]string{"go run ./bench"}, args...), " ")}
+	var c config
 	var scenarios, subjects, workers, addrs string
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.SetOutput(stderr)
@@ -60,7 +59,6 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	fs.DurationVar(&c.hold, "hold", 2*time.Millisecond, "how long each client keeps the key")
 	fs.IntVar(&c.holds, "holds", 100_000, "`number` of holds in the scenario renewed")
 	fs.StringVar(&c.json, "json", "", "write all rows to this `file` as JSON")
-	fs.StringVar(&c.html, "html", "", "write tables and plots to this `file`, one self-contained page")
 	fs.StringVar(&c.plots, "plots", "", "write every plot into this `directory`, as SVG for light and for dark pages")
 	fs.BoolVar(&c.check, "check", false, "compare the results with the targets; exit status 1 if one is missed "+
 		"(goals do not count)")

@@ -12,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-624411e5/redlock/bench/internal/fleet"
-	"github.com/seed-624411e5/redlock/bench/internal/report"
 )
 
 // compared are the modules that the report lists with their versions.
@@ -22,14 +21,13 @@ var compared = []string{
 	"go.etcd.io/etcd/client/v3", "github.com/jackc/pgx/v5",
 }
 
-// describe returns the machine, servers and versions of the measurement. It never fails; it omits a fact that it can't
-// find.
-func describe(ctx context.Context, cfg config, masters *fleet.Fleet) report.Machine {
-	m := report.Machine{Command: cfg.command, When: time.Now().UTC().Format("2006-01-02 15:04 MST")}
-	m.Facts = append(m.Facts, fmt.Sprintf("%s on %s/%s, %d CPUs", runtime.Version(), runtime.GOOS, runtime.GOARCH,
-		runtime.NumCPU()))
+// describe returns the time, machine, servers and versions of the measurement. It never fails; it omits a fact that it
+// can't find.
+func describe(ctx context.Context, cfg config, masters *fleet.Fleet) (facts []string) {
+	facts = append(facts, time.Now().UTC().Format("2006-01-02 15:04 MST"),
+		fmt.Sprintf("%s on %s/%s, %d CPUs", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU()))
 	if v := serverVersion(ctx, masters); v != "" {
-		m.Facts = append(m.Facts, strings.TrimSuffix("server "+v+", "+masters.Text(), ", "))
+		facts = append(facts, strings.TrimSuffix("server "+v+", "+masters.Text(), ", "))
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		var versions []string
@@ -39,13 +37,13 @@ func describe(ctx context.Context, cfg config, masters *fleet.Fleet) report.Mach
 			}
 		}
 		if len(versions) > 0 {
-			m.Facts = append(m.Facts, strings.Join(versions, ", "))
+			facts = append(facts, strings.Join(versions, ", "))
 		}
 	}
 	if cfg.rate > 0 {
-		m.Facts = append(m.Facts, fmt.Sprintf("open loop, %g cycles/s", cfg.rate))
+		facts = append(facts, fmt.Sprintf("open loop, %g cycles/s", cfg.rate))
 	}
-	return m
+	return facts
 }
 
 func serverVersion(ctx context.Context, masters *fleet.Fleet) string {

@@ -5,7 +5,7 @@
 //	go run ./bench -scenario uncontended,distinct       some of it
 //	go run ./bench -duration 500ms -repeat 1            a quick look
 //	go run ./bench -check                               and compare the outcome with what this library promises
-//	go run ./bench -json out.json -html out.html        for machines and for people
+//	go run ./bench -json out.json -plots DIR            for machines and for people
 //
 // Numbers depend on the machine and its other load. Ratios within one run hardly do, because all subjects take turns.
 // The package internal/load explains how latencies are measured, and how operations count that never end.
@@ -80,15 +80,13 @@ func bench(ctx context.Context, cfg config, stdout, stderr io.Writer) (err error
 	}
 	defer func() { err = errors.Join(err, own.close()) }()
 	cfg.subjects = subjects
-	machine := describe(ctx, cfg, masters)
-	machine.Facts = append(machine.Facts, own.facts...)
-	fmt.Fprintf(stdout, "%s\n%s\n", machine.When, strings.Join(machine.Facts, "\n"))
+	fmt.Fprintln(stdout, strings.Join(append(describe(ctx, cfg, masters), own.facts...), "\n"))
 
 	env := cfg.env(masters, own, func(format string, args ...any) {
 		fmt.Fprintf(stderr, "%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 	})
 	rows, ran, err := measure(ctx, cfg.scenarios, env)
-	return errors.Join(err, show(cfg, machine, rows, ran, stdout))
+	return errors.Join(err, show(cfg, rows, ran, stdout))
 }
 
 // measure runs the scenarios one after another and reports those that can't run here. It ends at the first failure and
@@ -113,7 +111,7 @@ func measure(ctx context.Context, scenarios []scenario.Scenario, env *scenario.E
 	return rows, ran, nil
 }
 
-func show(cfg config, machine report.Machine, rows []result.Row, ran map[string]bool, stdout io.Writer) error {
+func show(cfg config, rows []result.Row, ran map[string]bool, stdout io.Writer) error {
 	var about [][2]string
 	for _, s := range cfg.scenarios {
 		about = append(about, [2]string{s.Name, s.About})
@@ -124,10 +122,7 @@ func show(cfg config, machine report.Machine, rows []result.Row, ran map[string]
 			return err
 		}
 	}
-	err := errors.Join(
-		writeFile(cfg.json, func(w io.Writer) error { return result.WriteJSON(w, rows) }),
-		writeFile(cfg.html, func(w io.Writer) error { return report.HTML(w, machine, sections) }),
-	)
+	err := writeFile(cfg.json, func(w io.Writer) error { return result.WriteJSON(w, rows) })
 	if cfg.plots != "" {
 		err = errors.Join(err, report.Plots(cfg.plots, sections))
 	}

@@ -107,7 +107,7 @@ func TestEverythingRunsOnRealServers(t *testing.T) {
 func runsOnRealServers(t *testing.T, name string) {
 	t.Helper()
 	dir := t.TempDir()
-	jsonFile, htmlFile := filepath.Join(dir, "out.json"), filepath.Join(dir, "out.html")
+	jsonFile, plots := filepath.Join(dir, "out.json"), filepath.Join(dir, "plots")
 	var stdout, stderr bytes.Buffer
 	masters := "5"
 	if name == "sharded" {
@@ -118,7 +118,7 @@ func runsOnRealServers(t *testing.T, name string) {
 		"-contenders", "4", "-contend", "300ms",
 		"-holds", "200", "-subjects",
 		"redlock,redsync,redsync-failfast,redsync-mutex,rueidis,goredis-fanout,redislock-single,etcd,postgres", "-json",
-		jsonFile, "-html", htmlFile,
+		jsonFile, "-plots", plots,
 	}, &stdout, &stderr)
 	if status != exitOK {
 		t.Fatalf("exit status %d\n%s", status, stderr.String())
@@ -140,9 +140,8 @@ func runsOnRealServers(t *testing.T, name string) {
 	for row := range missing {
 		t.Errorf("no row of %s", row)
 	}
-	page, err := os.ReadFile(htmlFile)
-	if err != nil || !bytes.Contains(page, []byte(name)) || bytes.Contains(page, []byte("<svg")) != drawn(name) {
-		t.Errorf("page of %d bytes, %v", len(page), err)
+	if files, err := os.ReadDir(plots); err != nil || (len(files) > 0) != drawn(name) {
+		t.Errorf("%d plots, %v", len(files), err)
 	}
 	if !strings.Contains(stdout.String(), "\n"+name+": ") {
 		t.Errorf("no table of %s in\n%s", name, stdout.String())

@@ -1,21 +1,16 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
-	"html/template"
 	"image/color"
 	"math"
 	"slices"
 	"sort"
-	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/seed-624411e5/redlock/bench/internal/measure"
 	"github.com/seed-624411e5/redlock/bench/internal/result"
@@ -85,41 +80,6 @@ type chart struct {
 	series         []series
 }
 
-// Figure is a chart drawn for both pages.
-type Figure struct {
-	Title       string
-	Light, Dark template.HTML
-	Legend      []Legend
-}
-
-// Legend is one line's name and colours. It is text of the page, because in the drawing it would cover lines.
-type Legend struct {
-	Name string
-	// Style has the colours for both pages and the kind of line.
-	Style template.CSS
-}
-
-func (c chart) legend() []Legend {
-	bright, dim := light(), dark()
-	var out []Legend
-	for _, s := range c.series {
-		kind := "solid"
-		if s.dashed {
-			kind = "dashed"
-		}
-		style := fmt.Sprintf("--light:%s;--dark:%s;border-top-style:%s", hex(bright.color(s.subject)),
-			hex(dim.color(s.subject)), kind)
-		//nolint:gosec // made of the constants above
-		out = append(out, Legend{Name: s.name, Style: template.CSS(style)})
-	}
-	return out
-}
-
-func hex(c color.Color) string {
-	r, g, b, _ := c.RGBA()
-	return fmt.Sprintf("#%02x%02x%02x", r>>8, g>>8, b>>8)
-}
-
 var sans = font.Font{Typeface: "Liberation", Variant: "Sans"}
 
 const (
@@ -131,30 +91,6 @@ const (
 func (c chart) drawn() chart {
 	c.series = slices.DeleteFunc(c.series, func(s series) bool { return len(s.points) == 0 })
 	return c
-}
-
-// figure draws the chart twice. It returns false for a chart without points.
-func (c chart) figure() (Figure, bool, error) {
-	if c = c.drawn(); len(c.series) == 0 {
-		return Figure{}, false, nil
-	}
-	bright, err := c.draw(light())
-	if err != nil {
-		return Figure{}, false, fmt.Errorf("report: plot %q: %w", c.Title, err)
-	}
-	dim, err := c.draw(dark())
-	if err != nil {
-		return Figure{}, false, fmt.Errorf("report: plot %q: %w", c.Title, err)
-	}
-	return Figure{Title: c.Title, Light: bright, Dark: dim, Legend: c.legend()}, true, nil
-}
-
-func (c chart) draw(t theme) (template.HTML, error) {
-	p, err := c.plot(t)
-	if err != nil {
-		return "", err
-	}
-	return toSVG(p)
 }
 
 // plot builds the picture in the colours of a theme.
@@ -207,21 +143,6 @@ func widen(a *plot.Axis) {
 	if a.Max <= a.Min {
 		a.Min, a.Max = a.Min/2, a.Min*2
 	}
-}
-
-func toSVG(p *plot.Plot) (template.HTML, error) {
-	canvas := vgsvg.New(width, height)
-	p.Draw(draw.New(canvas))
-	var out bytes.Buffer
-	if _, err := canvas.WriteTo(&out); err != nil {
-		return "", err
-	}
-	// Inside a page neither the XML declaration nor the comment before the element is allowed.
-	_, svg, found := strings.Cut(out.String(), "<svg")
-	if !found {
-		return "", fmt.Errorf("no <svg> in %d bytes", out.Len())
-	}
-	return template.HTML("<svg" + svg), nil //nolint:gosec // drawn here; the drawing library escapes its texts
 }
 
 // distributions is a chart of a latency distribution for every row: how long the slowest one in ten, in a hundred, in
@@ -281,4 +202,59 @@ func throughput(rows []result.Row) chart {
 		})
 	}
 	return c
+}
+
+// charts are the pictures of one scenario.
+func charts(s Section) []chart {
+	switch s.Name {
+	case "uncontended":
+		return byWorkers(s.Rows, "Cycle time, nobody else wants the key", "cycle")
+	case "distinct":
+		return append([]chart{throughput(s.Rows)}, byWorkers(s.Rows, "Cycle time, keys of their own", "cycle")...)
+	case "stopped":
+		return byWorkers(s.Rows, "Cycle time with one master stopped", "cycle")
+	case "slow":
+		return byWorkers(s.Rows, "Cycle time with one master 50 ms late", "cycle")
+	case "spread":
+		return byWorkers(s.Rows, "Acquire time with masters 2 to 10 ms away", "acquire")
+	case "distant":
+		return byWorkers(s.Rows, "Handoff gap with masters 2 to 10 ms away", "gap")
+	case "contended":
+		return append(byWorkers(s.Rows, "Handoff gap: from a release call to the next grant", "gap"),
+			byWorkers(s.Rows, "Waiting time for a contended key", "wait")...)
+	case "cohort":
+		return byKind(s.Rows, "Waiting time, 32 goroutines of", "wait")
+	default:
+		return nil
+	}
+}
+
+func byKind(rows []result.Row, title, name string) []chart {
+	var kinds []string
+	for _, r := range rows {
+		if !slices.Contains(kinds, r.Kind) {
+			kinds = append(kinds, r.Kind)
+		}
+	}
+	var out []chart
+	for _, kind := range kinds {
+		same := slices.DeleteFunc(slices.Clone(rows), func(r result.Row) bool { return r.Kind != kind })
+		out = append(out, distributions(title+" "+kind, name, same))
+	}
+	return out
+}
+
+func byWorkers(rows []result.Row, title, name string) []chart {
+	var workers []int
+	for _, r := range rows {
+		if !slices.Contains(workers, r.Workers) {
+			workers = append(workers, r.Workers)
+		}
+	}
+	var out []chart
+	for _, n := range workers {
+		same := slices.DeleteFunc(slices.Clone(rows), func(r result.Row) bool { return r.Workers != n })
+		out = append(out, distributions(fmt.Sprintf("%s (%d workers)", title, n), name, same))
+	}
+	return out
 }

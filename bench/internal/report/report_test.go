@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -93,12 +92,9 @@ func TestASubjectOnSeparateServersIsComparedAndExplained(t *testing.T) {
 		of("etcd", "four processes", 3, 100),
 	}
 	rows[2].About, rows[3].About = "three members", "three members"
-	var out, page bytes.Buffer
+	var out bytes.Buffer
 	section := report.Sections([][2]string{{"cohort", "one key"}}, rows)
 	if err := report.Table(&out, section[0]); err != nil {
-		t.Fatal(err)
-	}
-	if err := report.HTML(&page, report.Machine{}, section); err != nil {
 		t.Fatal(err)
 	}
 	for kind, want := range map[string]string{"one process": "0.50×", "four processes": "0.25×"} {
@@ -107,10 +103,8 @@ func TestASubjectOnSeparateServersIsComparedAndExplained(t *testing.T) {
 			t.Errorf("%s is not in %q", want, line)
 		}
 	}
-	for _, text := range []string{out.String(), page.String()} {
-		if n := strings.Count(text, "etcd: three members"); n != 1 {
-			t.Errorf("it says %d times what etcd is:\n%s", n, text)
-		}
+	if n := strings.Count(out.String(), "etcd: three members"); n != 1 {
+		t.Errorf("it says %d times what etcd is:\n%s", n, &out)
 	}
 }
 
@@ -121,74 +115,6 @@ func TestDurationsChangeTheirUnit(t *testing.T) {
 		if got := report.Duration(us); got != want {
 			t.Errorf("%v µs is written %q, want %q", us, got, want)
 		}
-	}
-}
-
-func page(t *testing.T) string {
-	t.Helper()
-	var out bytes.Buffer
-	m := report.Machine{Command: "go run ./bench <x>", When: "today", Facts: []string{"a & b"}}
-	if err := report.HTML(&out, m, sections()); err != nil {
-		t.Fatal(err)
-	}
-	return out.String()
-}
-
-func TestPageRefersToNothingOutside(t *testing.T) {
-	text := page(t)
-	// The names of XML namespaces look like addresses and are never fetched.
-	bare := regexp.MustCompile(`xmlns(:xlink)?="http://www\.w3\.org/[0-9a-z/]+"`).ReplaceAllString(text, "")
-	for _, forbidden := range []string{
-		"http:", "https:", "//", "src=", "href=", "url(", "@import", "<script", "<link", "<iframe",
-	} {
-		if i := strings.Index(bare, forbidden); i >= 0 {
-			t.Errorf("the page has %q: …%s…", forbidden, bare[max(0, i-40):min(len(bare), i+40)])
-		}
-	}
-}
-
-func TestPageHasEveryPlotForLightAndDark(t *testing.T) {
-	text := page(t)
-	// Throughput and two latency distributions of distinct, gaps and waits of contended.
-	const plots = 5
-	for _, what := range []string{"<figure>", `<div class="light">`, `<div class="dark">`} {
-		if n := strings.Count(text, what); n != plots {
-			t.Errorf("%d of %s, want %d", n, what, plots)
-		}
-	}
-	drawings := regexp.MustCompile(`(?s)<svg.*?</svg>`).FindAllString(text, -1)
-	if len(drawings) != 2*plots {
-		t.Fatalf("%d drawings, want %d", len(drawings), 2*plots)
-	}
-	for i, svg := range drawings {
-		decoder := xml.NewDecoder(strings.NewReader(svg))
-		for {
-			_, err := decoder.Token()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatalf("drawing %d is not well-formed: %v", i, err)
-			}
-		}
-		if !strings.Contains(svg, "<path") {
-			t.Errorf("drawing %d has no line", i)
-		}
-	}
-	if !strings.Contains(text, "prefers-color-scheme: dark") {
-		t.Error("nothing chooses between light and dark")
-	}
-}
-
-func TestPageEscapes(t *testing.T) {
-	if text := page(t); strings.Contains(text, "<x>") || !strings.Contains(text, "a &amp; b") {
-		t.Error("texts are not escaped")
-	}
-}
-
-func TestPageWithoutRows(t *testing.T) {
-	if err := report.HTML(io.Discard, report.Machine{}, nil); err != nil {
-		t.Error(err)
 	}
 }
 
