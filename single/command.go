@@ -141,8 +141,9 @@ func (r *Request) holder() arg {
 const maxArgs = 16
 
 // args appends the command of a stage. A script is called by its SHA, under which a master remembers it. With source
-// it is sent in full, which makes the master remember it.
-func (r *Request) args(args []arg, at stage, source bool) []arg {
+// it is sent in full, which makes the master remember it. If a release is unqueued, its command does not name the
+// Waiter: then the usual case takes the script few steps, and the command has fewer bytes.
+func (r *Request) args(args []arg, at stage, source, unqueued bool) []arg {
 	switch {
 	case at == stageFirst && r.quick():
 		return append(args, text("set"), text(r.Keys[0]), r.holder(), text("px"), r.ttlMillis(), text("nx"))
@@ -162,8 +163,12 @@ func (r *Request) args(args []arg, at stage, source bool) []arg {
 	if r.Op == Leave {
 		return append(args, text(r.Waiter), millis(r.Reserve), flag(r.Stays))
 	}
+	waiter := r.Waiter
+	if unqueued && r.Op == Release {
+		waiter = ""
+	}
 	if r.Kind != Plain && r.Op != Inspect {
-		return r.appendShared(args)
+		return r.appendShared(args, waiter)
 	}
 	switch r.Op {
 	case Acquire:
@@ -186,8 +191,8 @@ func (r *Request) args(args []arg, at stage, source bool) []arg {
 			args = append(args, millis(r.Keep), text(r.KeepAs))
 		}
 		args = append(args, millis(r.Reserve))
-		if r.Waiter != "" {
-			args = append(args, text(r.Waiter))
+		if waiter != "" {
+			args = append(args, text(waiter))
 		}
 		return args
 	case Raise:
@@ -226,33 +231,39 @@ func (r *Request) appendKeys(args []arg) []arg {
 }
 
 // appendShared adds the arguments of the scripts for keys with several holds.
-func (r *Request) appendShared(args []arg) []arg {
+func (r *Request) appendShared(args []arg, waiter string) []arg {
 	args = append(args, r.holder())
 	switch {
 	case r.Op == Acquire:
-		return append(args, r.ttlMillis(), text(r.Waiter), millis(r.Waited), millis(queueKeep), text(r.Within))
+		return append(args, r.ttlMillis(), text(waiter), millis(r.Waited), millis(queueKeep), text(r.Within))
 	case r.Op == Extend:
 		return append(args, r.ttlMillis(), flag(r.Repair))
-	case r.Waiter != "":
-		return append(args, text(r.Waiter))
+	case waiter != "":
+		return append(args, text(waiter))
 	default:
 		return args
 	}
 }
 
-// encode appends the command of a stage in wire format.
-func (r *Request) encode(out []byte, at stage, source bool) []byte {
+// preparedFor reports whether the prepared first commands of the request are those of this call: they are made for
+// releases that are unqueued.
+func (r *Request) preparedFor(c *Call) bool {
+	return r.Op != Release || r.Waiter == "" || c.Unqueued
+}
+
+// encode appends the exchange's command in wire format.
+func (e *exchange) encode(out []byte) []byte {
 	var space [maxArgs]arg
-	return appendCommand(out, r.args(space[:0], at, source))
+	return appendCommand(out, e.call.Request.args(space[:0], e.stage, e.source, e.call.Unqueued))
 }
 
 // encodeFirst encodes the first commands of the request, in a buffer of exactly that size.
 func (r *Request) encodeFirst() []byte {
 	var space [2 * maxArgs]arg
-	first := r.args(space[:0:maxArgs], stageFirst, false)
+	first := r.args(space[:0:maxArgs], stageFirst, false, true)
 	size, behind := commandSize(first), space[maxArgs:maxArgs]
 	if r.trailing() > 0 {
-		behind = r.args(behind, stageCount, false)
+		behind = r.args(behind, stageCount, false, true)
 		size += commandSize(behind)
 	}
 	out := appendCommand(make([]byte, 0, size), first)
@@ -263,9 +274,9 @@ func (r *Request) encodeFirst() []byte {
 }
 
 // boxed returns the command of a stage in go-redis's form.
-func (r *Request) boxed(at stage, source bool) []any {
+func (r *Request) boxed(at stage, source, unqueued bool) []any {
 	var space [maxArgs]arg
-	return box(r.args(space[:0], at, source))
+	return box(r.args(space[:0], at, source, unqueued))
 }
 
 // box returns a command in go-redis's form.

@@ -94,15 +94,15 @@ func (c *conn) exchange(deadline time.Time, todo []exchange, recheck bool) (answ
 	c.out = c.out[:0]
 	for together := range commands(todo) {
 		e := &together[0]
-		switch first := e.call.Request.encodedFirst; {
+		switch r := e.call.Request; {
 		case len(together) > 1:
 			c.args = bundleArgs(c.args[:0], together)
 			c.out = appendCommand(c.out, c.args)
 			clear(c.args) // the texts belong to the requests
-		case first == nil || e.stage == stageScript || e.stage == stageInstead || e.source:
-			c.out = e.call.Request.encode(c.out, e.stage, e.source)
+		case r.encodedFirst == nil || e.stage == stageScript || e.stage == stageInstead || e.source || !r.preparedFor(e.call):
+			c.out = e.encode(c.out)
 		case e.stage == stageFirst: // with the command that follows it, if there is one
-			c.out = append(c.out, first...)
+			c.out = append(c.out, r.encodedFirst...)
 		}
 	}
 	if recheck {

@@ -9,7 +9,8 @@ import (
 
 // Encode returns a request's first command in wire format and in go-redis's form.
 func Encode(r *Request) (encoded []byte, boxed []any) {
-	return r.encode(nil, stageFirst, false), r.boxed(stageFirst, false)
+	e := exchange{call: &Call{Request: r}}
+	return e.encode(nil), e.boxed()
 }
 
 // ReadReply reads the reply to r's first command, and leaves the bytes after it. err is the connection's error,

@@ -131,7 +131,7 @@ type clientTransport struct {
 
 func (c clientTransport) prepare(r *Request) {
 	if r.boxedFirst == nil {
-		r.boxedFirst = r.boxed(stageFirst, false)
+		r.boxedFirst = r.boxed(stageFirst, false, true)
 	}
 }
 
@@ -237,8 +237,8 @@ func newReading(ctx context.Context, args []any) *reading {
 // boxed returns the exchange's command in go-redis's form.
 func (e *exchange) boxed() []any {
 	r := e.call.Request
-	if r.boxedFirst == nil || e.stage != stageFirst || e.source {
-		return r.boxed(e.stage, e.source)
+	if r.boxedFirst == nil || e.stage != stageFirst || e.source || !r.preparedFor(e.call) {
+		return r.boxed(e.stage, e.source, e.call.Unqueued)
 	}
 	return r.boxedFirst
 }

@@ -153,6 +153,12 @@ func oneMaster() []Mutant {
 			Tests:  in("single", "TestAWaitersReleaseIsBundledOnlyIfItIsNotQueued"),
 		},
 		{
+			Name:   "prepared-release-names-nobody",
+			Breaks: "a prepared release does not name its waiter, although the waiter may be in the queue",
+			Edits:  []Edit{{"single/command.go", " || r.Waiter == \"\" || c.Unqueued", " || true"}},
+			Tests:  in("single", "TestAnUnqueuedReleaseDoesNotNameItsWaiter"),
+		},
+		{
 			Name:   "bundle-mixes-ttls",
 			Breaks: "an acquisition of several keys goes in a bundle that takes its keys for another time",
 			Edits:  []Edit{{"single/bundle.go", "if f == common &&", "if f.keys == common.keys &&"}},
