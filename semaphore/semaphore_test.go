@@ -263,7 +263,8 @@ func TestAnErrorThatWaitingCannotRepairEndsTheWait(t *testing.T) {
 	servers, urls := masters(t, 1)
 	s := permits(t, dial(t, urls), 3)
 	must(t, servers[0].Client().Do(t.Context(), "ACL", "SETUSER", "default", "-evalsha", "-eval", "-set").Err())
-	if _, err := s.Acquire(within(t, patience), time.Minute); !errors.Is(err, redlock.ErrMisconfigured) {
+	_, err := s.Acquire(within(t, patience), time.Minute, redlock.MaxOutage(time.Second))
+	if !errors.Is(err, redlock.ErrMisconfigured) {
 		t.Errorf("%v, want ErrMisconfigured", err)
 	}
 	must(t, servers[0].Client().Do(t.Context(), "ACL", "SETUSER", "default", "+@all").Err())
