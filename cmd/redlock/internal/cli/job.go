@@ -27,7 +27,7 @@ type job struct {
 	halted      os.Signal     // the signal that stopped the command; nil while it runs
 	wakeAt      time.Duration // 0 unless this program has asked to be stopped
 	inVain      int           // how often this program was not stopped
-	hadTerminal bool          // the command had the terminal when it was stopped
+	hadTerminal bool          // the command had the terminal when it was stopped, and has not got it again
 	nudges      int
 	nudgeAt     time.Duration
 }
@@ -85,7 +85,7 @@ func (s *supervisor) stopped(sig os.Signal) {
 
 // suspend stops this program after its command, as a shell expects.
 func (s *supervisor) suspend() {
-	s.hadTerminal = s.process.TakeTerminal()
+	s.hadTerminal = s.process.TakeTerminal() || s.hadTerminal // it may have stopped again in the background
 	// Watch kills a process that does not stop when the validity ends.
 	_ = s.process.Suspend(!s.askedToStop)
 	s.wakeAt = child.Now() + wakeAfter
@@ -108,9 +108,8 @@ func (s *supervisor) resume() {
 	if s.kills > 0 {
 		return
 	}
-	if s.hadTerminal {
+	if s.hadTerminal && s.process.GiveTerminal() { // not after the shell's bg
 		s.hadTerminal = false
-		s.process.GiveTerminal()
 	}
 	_ = s.process.Signal(child.Continue) // a process that it does not reach stays stopped and harms no one
 }

@@ -23,6 +23,7 @@ import (
 // fakeProcess is a command that only records the calls of its methods.
 type fakeProcess struct {
 	terminal          bool // there is a terminal, and the command may have it
+	has               bool // it has it
 	continued, killed int
 }
 
@@ -33,11 +34,20 @@ func (p *fakeProcess) Stopped() <-chan os.Signal { return nil }
 func (p *fakeProcess) Status() child.Status      { return child.Status{} }
 func (p *fakeProcess) Group() int                { return 1 << 30 }
 func (p *fakeProcess) HasTerminal() bool         { return p.terminal }
-func (p *fakeProcess) GiveTerminal() bool        { return p.terminal }
-func (p *fakeProcess) TakeTerminal() bool        { return p.terminal }
 func (p *fakeProcess) Suspend(bool) error        { return nil }
 func (p *fakeProcess) RestoreTerminal()          {}
 func (p *fakeProcess) Left(int) ([]string, int)  { return nil, 0 }
+
+func (p *fakeProcess) GiveTerminal() bool {
+	p.has = p.terminal
+	return p.has
+}
+
+func (p *fakeProcess) TakeTerminal() bool {
+	had := p.has && p.terminal
+	p.has = false
+	return had
+}
 
 func (p *fakeProcess) SignalOutside(os.Signal) error {
 	p.continued++ // so that a stopped one gets the signal
@@ -194,7 +204,7 @@ func TestHazard71NoOrderOfEventsContinuesACommandWhoseLockHasLapsed(t *testing.T
 	var histories []*history
 	for _, terminal := range []bool{false, true} {
 		for _, before := range sequences(append(slices.Clip(events), losing), 2) {
-			h := &history{before: before, process: fakeProcess{terminal: terminal}}
+			h := &history{before: before, process: fakeProcess{terminal: terminal, has: terminal}}
 			h.supervisor = supervisor{
 				lock: lock, ttl: ttl, grace: ttl / 100, process: &h.process, watch: &child.Watch{}, signals: signals,
 				fromKeyboard: func() bool { return true },
