@@ -139,7 +139,7 @@ func (c *Config) connect(ctx context.Context) (*Conn, error) {
 func withoutTLS(err error) error {
 	_, plain := errors.AsType[tls.RecordHeaderError](err)
 	if plain || ended(err) || errors.Is(err, io.EOF) || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("no TLS handshake, as at a port without TLS (redis://): %w", err)
+		return fmt.Errorf("no TLS handshake, as at a redis:// port without TLS: %w", err)
 	}
 	return err
 }

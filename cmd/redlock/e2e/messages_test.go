@@ -5,9 +5,11 @@ package e2e_test
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -90,6 +92,49 @@ func TestHazard127APasswordComesFromAFileOrAVariable(t *testing.T) {
 	}
 }
 
+// Every command that asks masters says why it can't use one.
+func TestHazard127EveryCommandSaysWhyAMasterCantBeUsed(t *testing.T) {
+	t.Parallel()
+	locked := "redis://" + redistest.Start(t, redistest.WithPassword("sesame")).Addr()
+	plain := strings.Replace(redistest.Start(t).URL(), "redis://", "rediss://", 1)
+	for _, command := range []string{"status k", "list", "members", "bench", "release -force k", "doctor"} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			for masters, want := range map[string]string{locked: "password", plain: "TLS"} {
+				words := strings.Fields(command)
+				r := runRedlock(t, append([]string{words[0], "-masters", masters}, words[1:]...)...)
+				r.want(t, 69, want)
+				if strings.Contains(r.out+r.err, "***") {
+					t.Errorf("it hides what is no password: %q %q", r.out, r.err)
+				}
+			}
+		})
+	}
+}
+
+// A program that changes the user may leave HOME as it was.
+func TestAHomeOfAnotherUserHasNoSettings(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	home := filepath.Join(dir, "home")
+	must(t, os.MkdirAll(filepath.Join(home, ".config", "redlock"), 0o700))
+	must(t, os.WriteFile(filepath.Join(home, ".config", "redlock", "config"), []byte("ttl = 1s\n"), 0o600))
+	program := filepath.Join(dir, "redlock")
+	copyFile(t, mustFind(t, "redlock"), program, 0o755)
+	cmd := exec.Command(program, "run", "-key", "k", "-v", "-try", "-masters", redistest.Start(t).URL(), "--", "true")
+	cmd.Dir, cmd.Env = "/", []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
+	if os.Getuid() == 0 {
+		must(t, os.Chmod(filepath.Dir(dir), 0o755)) // the directory of this whole test
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	} else {
+		must(t, os.Chmod(home, 0))
+		t.Cleanup(func() { must(t, os.Chmod(home, 0o700)) })
+	}
+	if out, err := cmd.CombinedOutput(); err != nil || strings.Contains(string(out), home) {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 func TestHazard127AnImpossiblePortIsBadUsage(t *testing.T) {
 	t.Parallel()
 	for _, port := range []string{"99999", "65536", "0", "99999999999999999999"} {
@@ -120,6 +165,11 @@ func TestHazard127AKeyOfManyBytesLeavesAListReadable(t *testing.T) {
 		}
 	}
 	runRedlock(t, "list", "-json", "-masters", master.URL()).want(t, 0, long)
+	r = runRedlock(t, "run", "-masters", master.URL(), "-key", long, "-wait", "1ms", "--", "true")
+	r.want(t, 75, `kkk"…(20000 bytes)`)
+	if len(r.err) > 1000 {
+		t.Errorf("a message has %d bytes", len(r.err))
+	}
 }
 
 // namesIn collects the names of fields.

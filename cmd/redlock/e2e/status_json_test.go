@@ -2,6 +2,8 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,6 +63,24 @@ func TestStatusJSONOfDataThatIsNoLockNamesNoOwner(t *testing.T) {
 	must(t, c.Set(ctx, "lock", "somebody", time.Hour).Err())
 	if s := statusJSON(t, master, 0, "lock"); s.Holder == nil || s.Masters[0].Holder == nil || s.Raw != nil {
 		t.Errorf("a lock: %+v", s)
+	}
+}
+
+func TestEventsInJSONShowAKeyThatIsNoText(t *testing.T) {
+	t.Parallel()
+	const key = "b\xff\xfen"
+	masters := redistest.Start(t).URL()
+	log := runRedlock(t, "run", "-log", "json", "-masters", masters, "-key", key, "--", "true")
+	receipt := runRedlock(t, "acquire", "-json", "-masters", masters, "-key", key, "-ttl", "1m", "-out", filepath.Join(t.TempDir(), "ticket"))
+	lines := strings.Split(strings.TrimSpace(log.err+receipt.out), "\n")
+	if len(lines) < 3 {
+		t.Errorf("only %q", lines)
+	}
+	for _, line := range lines {
+		var event seen
+		if err := json.Unmarshal([]byte(line), &event); err != nil || string(event.Raw) != key {
+			t.Errorf("%v: %q", err, line)
+		}
 	}
 }
 

@@ -106,7 +106,10 @@ func (r *run) survey(ctx context.Context) {
 	var all sync.WaitGroup
 	for i, m := range r.target.Masters {
 		all.Go(func() {
-			r.why[i] = m.Client().Ping(ctx).Err()
+			// Its error says more than that of the client, such as that a password is needed.
+			if _, r.why[i] = m.Ask(ctx, single.Request{Op: single.Inspect, Keys: []string{r.prefix}}); r.why[i] == nil {
+				r.why[i] = m.Client().Ping(ctx).Err()
+			}
 			r.usable[i] = r.why[i] == nil
 		})
 	}

@@ -281,11 +281,10 @@ func (w *wait) inWords(err error) error {
 	case !errors.Is(err, redlock.ErrHeld):
 		return err
 	case t.permits == 1:
-		return &heldError{fmt.Sprintf("the only permit of %q is held%s", t.keys[0], inTheWay(err).by(1)), err}
+		return &heldError{fmt.Sprintf("the only permit of %s is held%s", quotedKey(t.keys[0]), inTheWay(err).by(1)), err}
 	case t.permits > 1:
-		return &heldError{
-			fmt.Sprintf("all %d permits of %q are held%s", t.permits, t.keys[0], inTheWay(err).by(t.permits)), err,
-		}
+		holder := inTheWay(err).by(t.permits)
+		return &heldError{fmt.Sprintf("all %d permits of %s are held%s", t.permits, quotedKey(t.keys[0]), holder), err}
 	}
 	key := cmp.Or(inTheWay(err).key, t.keys[0])
 	ctx, cancel := context.WithTimeout(context.Background(), attemptTimeout)
@@ -302,7 +301,7 @@ func (w *wait) inWords(err error) error {
 	if q, ok := errors.AsType[*redlock.QuorumError](err); ok && q.Set != "" {
 		set = ", on a quorum of the " + q.Set + " masters"
 	}
-	return &heldError{fmt.Sprintf("held by another%s: %q is held%s", set, key, o.by(0)), err}
+	return &heldError{fmt.Sprintf("held by another%s: %s is held%s", set, quotedKey(key), o.by(0)), err}
 }
 
 // heldError is a conflict in the command's words, without the details of each master or of the slot that was tried

@@ -85,16 +85,16 @@ const noFD = -1
 
 // receipt is the output of `redlock hold -json`.
 type receipt struct {
-	Event  eventName `json:"event"` // acquired or lost
-	Key    string    `json:"key"`
-	Keys   []string  `json:"keys,omitempty"` // of several
-	Slot   *int      `json:"slot,omitempty"`
-	Token  string    `json:"token,omitempty"` // as text: JSON's numbers are too small
-	Holder string    `json:"holder,omitempty"`
-	ID     string    `json:"id,omitempty"`
-	TTL    float64   `json:"ttl_seconds,omitempty"`
-	Waited float64   `json:"waited_seconds,omitempty"`
-	Reason string    `json:"reason,omitempty"` // why it was lost
+	Event eventName `json:"event"` // acquired or lost
+	keyNames
+	Keys   []string `json:"keys,omitempty"` // of several
+	Slot   *int     `json:"slot,omitempty"`
+	Token  string   `json:"token,omitempty"` // as text: JSON's numbers are too small
+	Holder string   `json:"holder,omitempty"`
+	ID     string   `json:"id,omitempty"`
+	TTL    float64  `json:"ttl_seconds,omitempty"`
+	Waited float64  `json:"waited_seconds,omitempty"`
+	Reason string   `json:"reason,omitempty"` // why it was lost
 }
 
 func (k *keeper) run(ctx context.Context, t *terminal, args []string) error {
@@ -210,7 +210,7 @@ func (t *taker) receipt(h *held) receipt {
 
 // print writes a line.
 func (t *taker) print(io *terminal, asJSON bool, r receipt) error {
-	if r.Key = t.keys[0]; len(t.keys) > 1 {
+	if r.keyNames = namesOf(t.keys[0]); len(t.keys) > 1 {
 		r.Keys = t.keys
 	}
 	if asJSON {

@@ -19,18 +19,18 @@ type journal struct {
 
 // entry is one line of a journal in JSON.
 type entry struct {
-	Time    time.Time `json:"time"`
-	Event   eventName `json:"event"`
-	Key     string    `json:"key"`            // the first key of several
-	Keys    []string  `json:"keys,omitempty"` // of several
-	Slot    *int      `json:"slot,omitempty"`
-	Token   string    `json:"token,omitempty"`       // as text: JSON's numbers are too small
-	Holder  string    `json:"holder,omitempty"`      // holds the lock that is wanted
-	FreeIn  float64   `json:"ttl_seconds,omitempty"` // unless its holder renews it; -1: never free
-	Waited  float64   `json:"waited_seconds,omitempty"`
-	Held    float64   `json:"held_seconds,omitempty"`
-	Status  int       `json:"status,omitempty"` // of the exit
-	Message string    `json:"message"`
+	Time     time.Time `json:"time"`
+	Event    eventName `json:"event"`
+	keyNames           // the first key of several
+	Keys     []string  `json:"keys,omitempty"` // of several
+	Slot     *int      `json:"slot,omitempty"`
+	Token    string    `json:"token,omitempty"`       // as text: JSON's numbers are too small
+	Holder   string    `json:"holder,omitempty"`      // holds the lock that is wanted
+	FreeIn   float64   `json:"ttl_seconds,omitempty"` // unless its holder renews it; -1: never free
+	Waited   float64   `json:"waited_seconds,omitempty"`
+	Held     float64   `json:"held_seconds,omitempty"`
+	Status   int       `json:"status,omitempty"` // of the exit
+	Message  string    `json:"message"`
 }
 
 // eventName is the kind of an event.
@@ -83,7 +83,7 @@ func (j *journal) write(e entry, text string) {
 		return
 	}
 	e.Time, e.Message = time.Now(), oneLine(hidePasswords(text))
-	if e.Key = j.keys[0]; len(j.keys) > 1 {
+	if e.keyNames = namesOf(j.keys[0]); len(j.keys) > 1 {
 		e.Keys = j.keys
 	}
 	line, err := json.Marshal(e)

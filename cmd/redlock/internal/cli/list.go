@@ -73,9 +73,7 @@ type listing struct {
 
 // listedLock is a key that looks like a lock on some master.
 type listedLock struct {
-	Key string `json:"key"`
-	// Raw is the key if it is no text; Key then has U+FFFD for each invalid byte.
-	Raw     []byte   `json:"key_base64,omitempty"`
+	keyNames
 	Verdict string   `json:"verdict"` // held, leftover, or unknown
 	Owner   string   `json:"holder,omitempty"`
 	Holds   int      `json:"holds"` // 0 of a leftover
@@ -130,7 +128,7 @@ func (l *lister) look(ctx context.Context, f *fleet) *listing {
 		m.Master, m.Set = f.all[i].Name(), f.setsOf(i)
 		var err error
 		if found[i], m.Done, err = l.search(ctx, f.all[i]); err != nil {
-			m.Error = hidePasswords(err.Error())
+			m.Error = hidePasswords(bare{err}.Error())
 		}
 	})
 	union := make(map[string]bool)
@@ -180,6 +178,9 @@ func (l *listing) sawAll() bool {
 
 // search scans the keys of a master and returns those that look like locks. done means that it has scanned all.
 func (l *lister) search(ctx context.Context, m *single.Master) (found []string, done bool, err error) {
+	if err := reach(ctx, m); err != nil {
+		return nil, false, err
+	}
 	var cursor uint64
 	for seen := 0; seen < l.scan; seen += scanPage {
 		keys, next, err := m.Client().Scan(ctx, cursor, globQuoted(l.prefix)+"*", scanPage).Result()

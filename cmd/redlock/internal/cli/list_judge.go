@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -15,10 +14,7 @@ import (
 
 // judge computes the verdict on a key from the masters' answers; some reports whether any master has a lock there.
 func judge(f *fleet, key string, answer func(i int) *single.Call) (lock listedLock, some bool) {
-	lock = listedLock{Key: key, Verdict: "leftover", on: make(map[int]bool)}
-	if !utf8.ValidString(key) {
-		lock.Raw = []byte(key)
-	}
+	lock = listedLock{keyNames: namesOf(key), Verdict: "leftover", on: make(map[int]bool)}
 	holds := make(map[string][]int) // on which masters each is
 	for i := range f.all {
 		c := answer(i)
@@ -82,18 +78,6 @@ func lifeOn(on []int, set masterSet, answer func(i int) *single.Call) time.Durat
 	}
 	slices.Sort(lives)
 	return lives[len(lives)-set.quorum()]
-}
-
-// longestKey is the greatest number of a key's characters in a table.
-const longestKey = 64
-
-// briefKey returns a key as one word, or its beginning and its length.
-func briefKey(key string) string {
-	word := keyWord(key)
-	if runes := []rune(word); len(runes) > longestKey {
-		return fmt.Sprintf("%s…(%d bytes)", string(runes[:longestKey-16]), len(key))
-	}
-	return word
 }
 
 func (l *listing) write(out io.Writer) {

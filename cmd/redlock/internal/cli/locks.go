@@ -195,11 +195,11 @@ func (f *lockFlags) options() []redlock.Option {
 func (f *lockFlags) what() string {
 	switch {
 	case f.permits > 0:
-		return fmt.Sprintf("the permit of %q", f.keys[0])
+		return fmt.Sprintf("the permit of %s", quotedKey(f.keys[0]))
 	case f.shared:
-		return fmt.Sprintf("the shared lock on %q", f.keys[0])
+		return fmt.Sprintf("the shared lock on %s", quotedKey(f.keys[0]))
 	case f.exclusive:
-		return fmt.Sprintf("the exclusive lock on %q", f.keys[0])
+		return fmt.Sprintf("the exclusive lock on %s", quotedKey(f.keys[0]))
 	}
 	return "the lock on " + enumerated(f.keys)
 }
@@ -208,7 +208,7 @@ func (f *lockFlags) what() string {
 func enumerated(keys []string) string {
 	var quoted []string
 	for _, key := range keys[:min(len(keys), namesAtMost)] {
-		quoted = append(quoted, strconv.Quote(key))
+		quoted = append(quoted, quotedKey(key))
 	}
 	if rest := len(keys) - namesAtMost; rest > 0 {
 		quoted = append(quoted, fmt.Sprintf("%d other keys", rest))

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -52,10 +51,12 @@ func writePages(dir string) error {
 		pages["redlock-"+c.name] = func(out io.Writer) { writeCommandMan(out, c) }
 	}
 	for name, write := range pages {
-		var text bytes.Buffer
-		write(&text)
-		if err := os.WriteFile(filepath.Join(dir, name+".1"), text.Bytes(), 0o644); err != nil {
-			return &statusError{status: statusWrite, err: err}
+		page, err := replace(filepath.Join(dir, name+".1"))
+		if err != nil {
+			return err
+		}
+		if err := page.finish(public, func(out io.Writer) error { return writeWhole(out, write) }); err != nil {
+			return err
 		}
 	}
 	return nil

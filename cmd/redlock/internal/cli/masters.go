@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"flag"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/address"
@@ -263,6 +266,16 @@ func (f *fleet) voters(set int) []redlock.Master {
 		voters[i] = f.all[at]
 	}
 	return voters
+}
+
+// reach returns the error of a master that can't be used at all. Its words name the cause, such as a forgotten password.
+// The errors of a master's Client do not. A user who may not run this one request may still run others.
+func reach(ctx context.Context, m *single.Master) error {
+	_, err := m.Ask(ctx, single.Request{Op: single.Inspect, Keys: []string{probeKey}})
+	if isOfOneCommand(err) || redis.HasErrorPrefix(err, "WRONGTYPE") {
+		return nil
+	}
+	return err
 }
 
 func closeMasters(masters []*single.Master) {

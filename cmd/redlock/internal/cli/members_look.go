@@ -119,11 +119,15 @@ func lookAtMembers(ctx context.Context, f *fleet) *membership {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	s := &membership{fleet: f, members: make([]member, len(f.all))}
-	atOnce(len(f.all), func(i int) { s.members[i].observe(ctx, f.all[i].Client()) })
+	atOnce(len(f.all), func(i int) { s.members[i].observe(ctx, f.all[i]) })
 	return s
 }
 
-func (m *member) observe(ctx context.Context, c redis.UniversalClient) {
+func (m *member) observe(ctx context.Context, master *single.Master) {
+	if m.err = reach(ctx, master); m.err != nil {
+		return
+	}
+	c := master.Client()
 	role, err := c.Do(ctx, "ROLE").Slice()
 	switch {
 	case err == nil && len(role) > 0:

@@ -35,15 +35,14 @@ func (w *wait) forItself(ctx context.Context, ids []string, err error) error {
 				return nil
 			}
 		}
-		return &heldError{
-			fmt.Sprintf("this command runs under every permit of %q, and would wait for itself", t.keys[0]), err,
-		}
+		return runsUnder("every permit of", t.keys[0], err)
 	}
 	if i := slices.IndexFunc(t.keys, isAbove); i >= 0 {
-		return &heldError{
-			fmt.Sprintf("this command runs under a lock on %q, and would wait for itself", t.keys[i]),
-			err,
-		}
+		return runsUnder("a lock on", t.keys[i], err)
 	}
 	return nil
+}
+
+func runsUnder(what, key string, err error) error {
+	return &heldError{fmt.Sprintf("this command runs under %s %s, and would wait for itself", what, quotedKey(key)), err}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -45,7 +46,7 @@ func replace(path string) (*replacement, error) {
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return nil, &statusError{status: statusWrite, err: err}
+		return nil, unwritten(path, err)
 	}
 	return &replacement{file, path}, nil
 }
@@ -62,10 +63,18 @@ func (r *replacement) finish(mode fs.FileMode, write func(io.Writer) error) erro
 	}
 	if err != nil {
 		r.discard()
-		return &statusError{status: statusWrite, err: err}
+		return unwritten(r.path, err)
 	}
 	r.file = nil
 	return nil
+}
+
+// unwritten is the error of a file that could not be written. It leaves out the name of the temporary file.
+func unwritten(path string, err error) error {
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		err = failed.Err
+	}
+	return &statusError{status: statusWrite, err: fmt.Errorf("can't write %s: %w", path, err)}
 }
 
 // discard removes the new file unless it has replaced the old one.

@@ -86,16 +86,22 @@ func fillIn(flags *flag.FlagSet, environ []string) error {
 }
 
 // defaultFile is the configuration file that is read if none is named; "" if there is none. One that is there and can't
-// be read is an error, since its settings may matter.
+// be read is an error, since its settings may matter. A home that this user may not enter is another user's: a program
+// that changes the user may leave HOME as it was.
 func defaultFile(environ []string) string {
 	for _, dir := range configFolders(environ) {
 		path := filepath.Join(dir, "redlock", "config")
-		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+		_, err := os.Lstat(path)
+		foreign := errors.Is(err, fs.ErrPermission) && dir != machineFolder
+		if !foreign && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 			return path
 		}
 	}
 	return ""
 }
+
+// machineFolder has the configuration of all users.
+const machineFolder = "/etc"
 
 // configFolders are the user's folder for configuration files and the machine's.
 func configFolders(environ []string) []string {
@@ -112,9 +118,9 @@ func configFolders(environ []string) []string {
 		xdg = filepath.Join(home, ".config")
 	}
 	if !filepath.IsAbs(xdg) {
-		return []string{"/etc"}
+		return []string{machineFolder}
 	}
-	return []string{xdg, "/etc"}
+	return []string{xdg, machineFolder}
 }
 
 // fillFrom sets flags from the settings. It skips flags that were set before, and flags that those exclude.

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/single"
@@ -47,9 +46,7 @@ type statusReader struct {
 
 // keyStatus is the output of `redlock status`.
 type keyStatus struct {
-	Key string `json:"key"`
-	// Raw is the key if it is no text; Key then has U+FFFD for each invalid byte.
-	Raw     []byte         `json:"key_base64,omitempty"`
+	keyNames
 	Verdict string         `json:"verdict"` // held, free, or no quorum
 	Owner   string         `json:"holder,omitempty"`
 	Holds   int            `json:"holds,omitempty"`
@@ -118,10 +115,7 @@ func (s *statusReader) run(ctx context.Context, t *terminal, args []string) erro
 
 // look asks for the quorum's view, and then for each master's view. The two may differ.
 func look(ctx context.Context, l *redlock.Locker, f *fleet, key string) (*keyStatus, error) {
-	status := &keyStatus{Key: key, Verdict: "free", Masters: make([]masterStatus, len(f.all)), fleet: f}
-	if !utf8.ValidString(key) {
-		status.Raw = []byte(key)
-	}
+	status := &keyStatus{keyNames: namesOf(key), Verdict: "free", Masters: make([]masterStatus, len(f.all)), fleet: f}
 	holder, err := l.Holder(ctx, key)
 	switch {
 	case errors.Is(err, redlock.ErrNoQuorum):
@@ -231,18 +225,18 @@ func (s *keyStatus) sentence(held int) string {
 	}
 	count := strings.Join(counts, ", and ")
 	if i := slices.IndexFunc(s.Masters, func(m masterStatus) bool { return m.NotLock != "" }); i >= 0 {
-		return fmt.Sprintf("%q is TAKEN, on %s by %s, which is no lock and keeps locks from being had", s.Key,
+		return fmt.Sprintf("%s is TAKEN, on %s by %s, which is no lock and keeps locks from being had", quotedKey(s.Key),
 			s.Masters[i].Master, s.Masters[i].NotLock)
 	}
 	switch {
 	case s.Verdict == "held" && s.Holds > 1:
-		return fmt.Sprintf("%q is HELD by %d holds %s", s.Key, s.Holds, count)
+		return fmt.Sprintf("%s is HELD by %d holds %s", quotedKey(s.Key), s.Holds, count)
 	case s.Verdict == "held":
-		return fmt.Sprintf("%q is HELD by %s %s", s.Key, cmp.Or(s.Owner, "somebody"), count)
+		return fmt.Sprintf("%s is HELD by %s %s", quotedKey(s.Key), cmp.Or(s.Owner, "somebody"), count)
 	case held > 0:
-		return fmt.Sprintf("%q is FREE: held %s; such leftovers lapse by themselves", s.Key, count)
+		return fmt.Sprintf("%s is FREE: held %s; such leftovers lapse by themselves", quotedKey(s.Key), count)
 	default:
-		return fmt.Sprintf("%q is FREE", s.Key)
+		return fmt.Sprintf("%s is FREE", quotedKey(s.Key))
 	}
 }
 

@@ -84,10 +84,10 @@ func (a *acquirer) run(ctx context.Context, t *terminal, args []string) error {
 	return a.with(ctx, t, nil, func(h *held) (released, err error) {
 		err = file.finish(0o600, func(out io.Writer) error { return writeJSON(out, a.ticket(h)) })
 		if err == nil {
-			err = a.print(t, a.json, a.receipt(h))
-		}
-		if err == nil {
-			return errKept, nil
+			if err = a.print(t, a.json, a.receipt(h)); err == nil {
+				return errKept, nil
+			}
+			_ = os.Remove(a.out) // another step would find that its lock is over
 		}
 		released = h.Release(ctx) // no caller has learned of the lock
 		return released, err

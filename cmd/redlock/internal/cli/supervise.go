@@ -80,8 +80,8 @@ func (s *supervisor) guard() {
 	signal.Notify(s.signals, child.Forwarded()...)
 	over, done, gone := s.lock.Done(), s.process.Done(), s.process.Gone()
 	s.look()
-	if err := s.process.Begin(s.bound); err != nil { // it was ended before it began
-		s.say(eventLost, "%v", err)
+	if err := s.process.Begin(s.bound); err != nil && s.lost == nil { // the process has ended already
+		s.say(eventLost, "the command can't begin: %v", err)
 	}
 	timer := time.NewTimer(s.pause())
 	defer timer.Stop()

@@ -25,11 +25,13 @@ type fakeProcess struct {
 	terminal          bool // there is a terminal, and the command may have it
 	has               bool // it has it
 	continued, killed int
+	begin             error         // the result of Begin
+	gone              chan struct{} // closed by Kill; nil: never
 }
 
-func (p *fakeProcess) Begin(time.Duration) error { return nil }
-func (p *fakeProcess) Done() <-chan struct{}     { return nil }
-func (p *fakeProcess) Gone() <-chan struct{}     { return nil }
+func (p *fakeProcess) Begin(time.Duration) error { return p.begin }
+func (p *fakeProcess) Done() <-chan struct{}     { return p.gone }
+func (p *fakeProcess) Gone() <-chan struct{}     { return p.gone }
 func (p *fakeProcess) Stopped() <-chan os.Signal { return nil }
 func (p *fakeProcess) Status() child.Status      { return child.Status{} }
 func (p *fakeProcess) Group() int                { return 1 << 30 }
@@ -67,7 +69,9 @@ func (p *fakeProcess) Terminate() error {
 }
 
 func (p *fakeProcess) Kill() error {
-	p.killed++
+	if p.killed++; p.killed == 1 && p.gone != nil {
+		close(p.gone)
+	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -45,6 +46,41 @@ func steers(r rune) bool { return !unicode.IsPrint(r) }
 
 // shown returns an error as people may see it.
 func shown(err error) string { return oneLine(hidePasswords(bare{err}.Error())) }
+
+// keyNames has a key for JSON.
+type keyNames struct {
+	Key string `json:"key"` // with U+FFFD for each byte that is no text
+	// Raw is the key if it is no text.
+	Raw []byte `json:"key_base64,omitempty"`
+}
+
+func namesOf(key string) keyNames {
+	if utf8.ValidString(key) {
+		return keyNames{Key: key}
+	}
+	return keyNames{Key: key, Raw: []byte(key)}
+}
+
+// longestKey is the greatest number of a key's characters in a table or a message.
+const longestKey = 64
+
+// briefKey returns a key as one word, or its beginning and its length.
+func briefKey(key string) string { return shortened(keyWord(key), len(key)) }
+
+// quotedKey returns a key in quotes, or its beginning and its length.
+func quotedKey(key string) string { return shortened(strconv.Quote(key), len(key)) }
+
+func shortened(word string, size int) string {
+	runes := []rune(word)
+	if len(runes) <= longestKey {
+		return word
+	}
+	begin := string(runes[:longestKey-16])
+	if runes[0] == '"' {
+		begin += `"`
+	}
+	return fmt.Sprintf("%s…(%d bytes)", begin, size)
+}
 
 // columns is the width of text for an unknown terminal.
 const columns = 80

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/seed-624411e5/redlock"
@@ -79,7 +78,7 @@ func (o obstacle) text(permits, keys int) string {
 	case permits > 1:
 		text = fmt.Sprintf("all %d are held", permits)
 	case keys > 1 && o.key != "":
-		text = strconv.Quote(o.key) + " is held"
+		text = quotedKey(o.key) + " is held"
 	}
 	return text + o.by(permits)
 }
