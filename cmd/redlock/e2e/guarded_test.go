@@ -35,7 +35,7 @@ func guardedMain() {
 	exitOn(syscall.Flock(int(log.Fd()), syscall.LOCK_SH))
 	if *stubborn {
 		*cleanUp = 0
-		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
 	}
 	if *deaf {
 		signal.Ignore(syscall.SIGINT)

@@ -79,8 +79,9 @@ const (
 	cleanUp = time.Second
 	// jobTime is the life of a job that ignores signals.
 	jobTime = 3 * time.Second
-	// lifetimeTTL is short, so that a lock is free soon after its redlock is killed.
-	lifetimeTTL = 3 * time.Second
+	// killedTTL is short, so that a lock is free soon after its redlock is killed. No busy machine loses one of
+	// patientTTL.
+	killedTTL, patientTTL = 3 * time.Second, time.Minute
 )
 
 // lifetime is one run of a job under a lock.
@@ -125,9 +126,13 @@ func live(t *testing.T, master *redistest.Server, around, job []string, a attack
 	l := newLifetime(t, master)
 	script := l.log + ".sh"
 	must(t, os.WriteFile(script, []byte("\"$@\"\necho done\n"), 0o600))
+	ttl := patientTTL
+	if a.kills {
+		ttl = killedTTL
+	}
 	args := append(slices.Clone(a.around), around...)
 	args = append(args, mustFind(t, "redlock"), "run", "-quiet", "-masters", master.URL(), "-key", l.key, "-ttl",
-		lifetimeTTL.String())
+		ttl.String())
 	args = append(append(args, flags...), "--")
 	for _, word := range job {
 		args = append(args, strings.Replace(word, "SCRIPT", script, 1))
@@ -156,7 +161,9 @@ func (l *lifetime) endure(a attack) (late, ends int) {
 	}
 	l.untilNobodyWrites()
 	before, after, _ := strings.Cut(readFile(l.t, l.log), "RIVAL\n")
-	return strings.Count(after, "works "), strings.Count(before, "cleaned") + strings.Count(before, "over")
+	late = strings.Count(after, "works ")
+	l.t.Logf("late writes: %d of %d", late, late+strings.Count(before, "works "))
+	return late, strings.Count(before, "cleaned") + strings.Count(before, "over")
 }
 
 func (l *lifetime) begin(args []string, tty bool) {
@@ -212,7 +219,8 @@ func (l *lifetime) rival() {
 			return err
 		}
 		_, err = f.WriteString("RIVAL\n")
-		return errors.Join(err, f.Close(), lock.Release(context.Background()))
+		_ = lock.Release(context.Background()) // a busy server may not answer in time
+		return errors.Join(err, f.Close())
 	}()
 }
 
@@ -250,7 +258,6 @@ func TestHazard118NothingOfACommandOutlivesItsLock(t *testing.T) {
 				t.Run(strings.Join([]string{how, what, who}, ", "), func(t *testing.T) {
 					t.Parallel()
 					late, ends := live(t, master, around, job, a)
-					t.Log("late writes:", late)
 					if late > 0 {
 						t.Errorf("%d writes after another holder had the lock", late)
 					}
