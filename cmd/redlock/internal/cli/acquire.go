@@ -281,7 +281,8 @@ func (w *wait) inWords(err error) error {
 	case !errors.Is(err, redlock.ErrHeld):
 		return err
 	case t.permits == 1:
-		return &heldError{fmt.Sprintf("the only permit of %s is held%s", quotedKey(t.keys[0]), inTheWay(err).by(1)), err}
+		holder := inTheWay(err).by(1)
+		return &heldError{fmt.Sprintf("the only permit of %s is held%s", quotedKey(t.keys[0]), holder), err}
 	case t.permits > 1:
 		holder := inTheWay(err).by(t.permits)
 		return &heldError{fmt.Sprintf("all %d permits of %s are held%s", t.permits, quotedKey(t.keys[0]), holder), err}

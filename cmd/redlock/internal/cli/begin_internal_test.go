@@ -32,8 +32,8 @@ func TestACommandThatCantBeginHasOneReason(t *testing.T) {
 		}
 		var said bytes.Buffer
 		s := &supervisor{
-			what: "the lock", lock: lock, ttl: ttl, grace: ttl / 6, process: p, watch: &child.Watch{}, signals: make(chan os.Signal, 1),
-			log: &journal{notes: newNotes(&said)},
+			what: "the lock", lock: lock, ttl: ttl, grace: ttl / 6, process: p, watch: &child.Watch{},
+			signals: make(chan os.Signal, 1), log: &journal{notes: newNotes(&said)},
 		}
 		s.guard()
 		signal.Stop(s.signals)

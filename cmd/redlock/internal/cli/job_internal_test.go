@@ -17,7 +17,10 @@ import (
 func TestACommandThatStopsInTheBackgroundGetsTheTerminalWithTheNextForeground(t *testing.T) {
 	p := &fakeProcess{terminal: true, has: true}
 	lock := shortHold(t, time.Minute)
-	s := &supervisor{lock: lock, ttl: time.Minute, grace: time.Second, process: p, watch: &child.Watch{}, signals: make(chan os.Signal, 1)}
+	s := &supervisor{
+		lock: lock, ttl: time.Minute, grace: time.Second, process: p, watch: &child.Watch{},
+		signals: make(chan os.Signal, 1),
+	}
 	defer signal.Stop(s.signals)
 	s.stopped(syscall.SIGSTOP) // Ctrl-Z
 	for range 2 {              // bg, twice

@@ -268,8 +268,8 @@ func (f *fleet) voters(set int) []redlock.Master {
 	return voters
 }
 
-// reach returns the error of a master that can't be used at all. Its words name the cause, such as a forgotten password.
-// The errors of a master's Client do not. A user who may not run this one request may still run others.
+// reach returns the error of a master that can't be used at all. It names the cause, such as a forgotten password; the
+// errors of a master's Client do not. A user who may not run this one request may still run others.
 func reach(ctx context.Context, m *single.Master) error {
 	_, err := m.Ask(ctx, single.Request{Op: single.Inspect, Keys: []string{probeKey}})
 	if isOfOneCommand(err) || redis.HasErrorPrefix(err, "WRONGTYPE") {

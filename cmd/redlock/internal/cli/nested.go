@@ -44,5 +44,6 @@ func (w *wait) forItself(ctx context.Context, ids []string, err error) error {
 }
 
 func runsUnder(what, key string, err error) error {
-	return &heldError{fmt.Sprintf("this command runs under %s %s, and would wait for itself", what, quotedKey(key)), err}
+	text := fmt.Sprintf("this command runs under %s %s, and would wait for itself", what, quotedKey(key))
+	return &heldError{text, err}
 }

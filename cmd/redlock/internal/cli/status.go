@@ -225,8 +225,8 @@ func (s *keyStatus) sentence(held int) string {
 	}
 	count := strings.Join(counts, ", and ")
 	if i := slices.IndexFunc(s.Masters, func(m masterStatus) bool { return m.NotLock != "" }); i >= 0 {
-		return fmt.Sprintf("%s is TAKEN, on %s by %s, which is no lock and keeps locks from being had", quotedKey(s.Key),
-			s.Masters[i].Master, s.Masters[i].NotLock)
+		return fmt.Sprintf("%s is TAKEN, on %s by %s, which is no lock and keeps locks from being had",
+			quotedKey(s.Key), s.Masters[i].Master, s.Masters[i].NotLock)
 	}
 	switch {
 	case s.Verdict == "held" && s.Holds > 1:
