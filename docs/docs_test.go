@@ -97,7 +97,10 @@ var runs = map[string]evidence{
 	"go mod init example.com/orders": {
 		".ci/cleanroom", `go mod init "example.com/$name"`,
 	},
-	"go get github.com/seed-624411e5/redlock": {".ci/cleanroom", `go get "$path@$version"`},
+	"go mod edit -replace github.com/seed-624411e5/redlock=../redlock": {
+		".ci/cleanroom", `go mod edit -replace "$path=$repository"`,
+	},
+	"go mod tidy # after main.go is there": {".ci/cleanroom", "go mod tidy # after main.go is there"},
 	"go install github.com/seed-624411e5/redlock/cmd/redlock@latest": {
 		".ci/cleanroom", `go install "$path/cmd/redlock@$version"`,
 	},
