@@ -245,10 +245,11 @@ func (r *Request) appendShared(args []arg, waiter string) []arg {
 	}
 }
 
-// preparedFor reports whether the prepared first commands of the request are those of this call: they are made for
-// releases that are unqueued.
-func (r *Request) preparedFor(c *Call) bool {
-	return r.Op != Release || r.Waiter == "" || c.Unqueued
+// prepared reports whether the request's prepared commands are those of the exchange. They name no waiter, so of
+// releases they are only those that are unqueued.
+func (e *exchange) prepared() bool {
+	r := e.call.Request
+	return e.stage <= stageCount && !e.source && (r.Op != Release || r.Waiter == "" || e.call.Unqueued)
 }
 
 // encode appends the exchange's command in wire format.

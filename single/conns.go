@@ -99,7 +99,7 @@ func (c *conn) exchange(deadline time.Time, todo []exchange, recheck bool) (answ
 			c.args = bundleArgs(c.args[:0], together)
 			c.out = appendCommand(c.out, c.args)
 			clear(c.args) // the texts belong to the requests
-		case r.encodedFirst == nil || e.stage == stageScript || e.stage == stageInstead || e.source || !r.preparedFor(e.call):
+		case r.encodedFirst == nil || !e.prepared():
 			c.out = e.encode(c.out)
 		case e.stage == stageFirst: // with the command that follows it, if there is one
 			c.out = append(c.out, r.encodedFirst...)

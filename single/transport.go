@@ -237,7 +237,7 @@ func newReading(ctx context.Context, args []any) *reading {
 // boxed returns the exchange's command in go-redis's form.
 func (e *exchange) boxed() []any {
 	r := e.call.Request
-	if r.boxedFirst == nil || e.stage != stageFirst || e.source || !r.preparedFor(e.call) {
+	if r.boxedFirst == nil || e.stage != stageFirst || !e.prepared() {
 		return r.boxed(e.stage, e.source, e.call.Unqueued)
 	}
 	return r.boxedFirst

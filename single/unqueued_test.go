@@ -37,7 +37,8 @@ func TestAnUnqueuedReleaseDoesNotNameItsWaiter(t *testing.T) {
 					m.Do(within(t, patience), []*single.Call{c})
 					must(t, c.Err)
 					if named := slices.Contains(<-released, "the waiter"); named == unqueued {
-						t.Errorf("%s, kind %d, prepared %t, unqueued %t: named %t", name, kind, prepared, unqueued, named)
+						t.Errorf("%s, kind %d, prepared %t, unqueued %t: named %t",
+							name, kind, prepared, unqueued, named)
 					}
 				}
 			}

@@ -6,5 +6,6 @@
 // Quorum measures this library's own work: whole cycles over masters that answer at once, in memory. Script measures
 // one master's work for one request, alone on its connection. Lane measures how many requests a second one master
 // handles when callers share its connection. A test compares the figures that do not depend on the machine with
-// testdata/baseline.txt: allocations, and commands and bytes sent to a master. The program in bench compares rivals.
+// testdata/baseline.txt: allocations, commands and bytes sent to a master, and reads and writes of this process, also
+// of whole cycles over a real master. The program in bench compares rivals.
 package micro

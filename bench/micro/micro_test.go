@@ -38,7 +38,13 @@ func instantLocker(tb testing.TB, n int) *redlock.Locker {
 	for i := range n {
 		masters = append(masters, instant("master-"+strconv.Itoa(i)))
 	}
-	locker, err := redlock.New(masters, redlock.Options{})
+	return lockerOver(tb, masters...)
+}
+
+// lockerOver makes a Locker whose requests have the same size on every machine.
+func lockerOver(tb testing.TB, masters ...redlock.Master) *redlock.Locker {
+	tb.Helper()
+	locker, err := redlock.New(masters, redlock.Options{Identity: "bench"})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -48,6 +54,28 @@ func instantLocker(tb testing.TB, n int) *redlock.Locker {
 		}
 	})
 	return locker
+}
+
+// cycle takes a lock and releases it.
+func cycle(b *testing.B, locker *redlock.Locker, opts ...redlock.Option) {
+	b.Helper()
+	lock, err := locker.Acquire(b.Context(), "key", 10*time.Second, opts...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := lock.Release(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// cycles are the options of the kinds of lock, by name.
+func cycles() map[string][]redlock.Option {
+	return map[string][]redlock.Option{
+		"plain":    nil,
+		"fenced":   {redlock.Fenced()},
+		"two-keys": {redlock.AndKeys("other")},
+		"shared":   {redlock.Shared()},
+	}
 }
 
 func BenchmarkQuorum(b *testing.B) {
@@ -62,13 +90,7 @@ func quorum(b *testing.B, n int) {
 	locker := instantLocker(b, n)
 	b.ReportAllocs()
 	for b.Loop() {
-		lock, err := locker.Acquire(b.Context(), "key", 10*time.Second)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := lock.Release(b.Context()); err != nil {
-			b.Fatal(err)
-		}
+		cycle(b, locker)
 	}
 }
 

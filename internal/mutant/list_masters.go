@@ -155,7 +155,7 @@ func oneMaster() []Mutant {
 		{
 			Name:   "prepared-release-names-nobody",
 			Breaks: "a prepared release does not name its waiter, although the waiter may be in the queue",
-			Edits:  []Edit{{"single/command.go", " || r.Waiter == \"\" || c.Unqueued", " || true"}},
+			Edits:  []Edit{{"single/command.go", " || r.Waiter == \"\" || e.call.Unqueued", " || true"}},
 			Tests:  in("single", "TestAnUnqueuedReleaseDoesNotNameItsWaiter"),
 		},
 		{
