@@ -30,6 +30,8 @@ type injector struct {
 	reach    *reach
 	members  *members
 	gates    []*workload.Gate
+	lockers  []workload.Locker // by client; nil for clients that are processes of the harness
+	clocks   []wallClock       // by client
 	children *children
 	log      io.Writer
 	hide     func(text string) string
@@ -276,16 +278,8 @@ func (x *injector) hurtClients(ctx context.Context, f plan.Fault, s plan.Step) (
 		return x.children.kill()
 	case plan.ChildPause:
 		return x.children.pause()
+	case plan.ClientClock:
+		return x.setClocks(s)
 	}
-	chosen := plan.OrAll(s.Clients, x.plan.Clients)
-	for _, c := range chosen {
-		x.gates[c].Shut()
-	}
-	heal := func(context.Context) error {
-		for _, c := range chosen {
-			x.gates[c].Open()
-		}
-		return nil
-	}
-	return effect{observed: fmt.Sprintf("clients %v stand still between two steps", chosen), heal: heal}, nil
+	return x.suspend(plan.OrAll(s.Clients, x.plan.Clients))
 }

@@ -43,6 +43,9 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if err == nil && cfg.Plan.Reconfigures() {
 		err = workload.CheckMembers(cfg.Subject)
 	}
+	if err == nil && r.setsClocks() {
+		err = workload.CheckClock(cfg.Subject)
+	}
 	if err == nil {
 		err = r.open(ctx)
 	}
@@ -84,6 +87,7 @@ type run struct {
 	names    *network.Names // where the plan wants clients to dial names
 	recorder *history.Recorder
 	lockers  []workload.Locker // by client; nil for children
+	clocks   []wallClock       // by client
 	members  *members          // nil: clients have the same masters all the time
 	reach    *reach
 	children *children
@@ -204,6 +208,7 @@ func (r *run) replan(masters int) error {
 
 func (r *run) openClients(ctx context.Context) error {
 	processes := min(r.profile.Children, r.plan.Clients-1)
+	r.clocks = make([]wallClock, r.plan.Clients)
 	r.reach = newReach(r.recorder, r.plan.Clients, r.plan.Masters)
 	if r.plan.Reconfigures() {
 		r.members = r.newMembers(ctx)
@@ -229,7 +234,8 @@ func (r *run) openClients(ctx context.Context) error {
 	r.injector = &injector{
 		plan: r.plan, patience: workload.PatienceOf(r.cfg.Subject, r.profile.TTL), fleet: r.fleet, network: r.network,
 		names: r.names, recorder: r.recorder,
-		reach: r.reach, members: r.members, gates: r.gates, children: r.children, log: r.cfg.Log, hide: r.hide,
+		reach: r.reach, members: r.members, gates: r.gates, lockers: r.lockers, clocks: r.clocks,
+		children: r.children, log: r.cfg.Log, hide: r.hide,
 		on: make(map[string]int), observed: make(map[string]string), unavailable: make(map[string]string),
 	}
 	r.watch = r.newWatch()

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/masters"
 	"github.com/seed-624411e5/redlock/chaos/workload"
+	"github.com/seed-624411e5/redlock/internal/boottime"
 	"github.com/seed-624411e5/redlock/internal/mutant"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -70,6 +71,24 @@ func (s ownSubject) OwnerOf(raw string) string {
 	}
 	return rest[:end]
 }
+
+// WithClock implements workload.Clocked.
+func (s ownSubject) WithClock(wall func() time.Time) workload.Subject {
+	s.opts.Clock = otherWall(wall)
+	return s
+}
+
+// otherWall is the machine's clock with another time of day.
+type otherWall func() time.Time
+
+// Now implements redlock.Clock.
+func (otherWall) Now() time.Duration { return boottime.Now() }
+
+// Wall implements redlock.Clock.
+func (wall otherWall) Wall() time.Time { return wall() }
+
+// AfterFunc implements redlock.Clock.
+func (otherWall) AfterFunc(d time.Duration, f func()) redlock.Timer { return time.AfterFunc(d, f) }
 
 // Open implements workload.Subject.
 func (s ownSubject) Open(ctx context.Context, addrs []string) (workload.Locker, error) {

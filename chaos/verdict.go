@@ -136,7 +136,7 @@ func (r *run) describe(v *history.View) *Report {
 	}
 	r.count(rep, v)
 	if r.cfg.Neighbours {
-		q, _ := oracle.Victims(v, r.limits().Victim, r.limits().Settle)
+		q, _ := oracle.Victims(v, r.limits().Victim, r.limits().Settle, lateVictims)
 		rep.Neighbours = &q
 		rep.Notes = append(rep.Notes, r.aboutNeighbours(q))
 	}

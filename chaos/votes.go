@@ -95,13 +95,14 @@ func (r *run) openClient(ctx context.Context, client int, c configuration) (work
 		b.Master = numbers[b.Master]
 		r.votes.add(client, b)
 	}
-	if s, ok := r.cfg.Subject.(workload.Members); ok && r.plan.Reconfigures() {
+	subject := r.clocked(client)
+	if s, ok := subject.(workload.Members); ok && r.plan.Reconfigures() {
 		return s.OpenMembers(ctx, workload.Membership{Sets: masters, Generation: uint64(c.generation)}, tell)
 	}
-	if teller, ok := r.cfg.Subject.(workload.VoteTeller); ok {
+	if teller, ok := subject.(workload.VoteTeller); ok {
 		return teller.OpenTelling(ctx, masters[0], tell)
 	}
-	return workload.Open(ctx, r.cfg.Subject, masters[0])
+	return workload.Open(ctx, subject, masters[0])
 }
 
 // OpenTelling implements workload.VoteTeller.

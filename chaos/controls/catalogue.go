@@ -33,6 +33,8 @@ type Entry struct {
 	// extend and release replace the operations of a hold.
 	extend  func(ctx context.Context, h workload.Hold, ttl time.Duration) error
 	release func(ctx context.Context, h workload.Hold) error
+	// token makes fencing tokens, which there are none of.
+	token func(wall time.Time) uint64
 	// done replaces Done, which there is none of.
 	done func() <-chan struct{}
 }
@@ -127,6 +129,11 @@ func Catalogue() []Entry {
 			done: func() <-chan struct{} { c := make(chan struct{}); close(c); return c },
 		},
 		{
+			Name: "token-from-clock", Text: "Tokens are the client's time of day in microseconds.",
+			Scenario: "wrong-clocks", Oracle: "token-order", For: 8 * sec, Sample: true,
+			token: func(wall time.Time) uint64 { return uint64(wall.UnixMicro()) },
+		},
+		{
 			Name: "held-always", Text: "Every second acquisition is refused without asking.", Scenario: "many-keys",
 			Oracle: "availability", For: 6 * sec,
 			acquire: func(ctx context.Context, l workload.Locker, r workload.Request) (workload.Hold, error) {
@@ -150,7 +157,7 @@ func Catalogue() []Entry {
 }
 
 // Subject is the entry as a subject.
-func (e *Entry) Subject() workload.Subject { return altered{e} }
+func (e *Entry) Subject() workload.Subject { return altered{e, time.Now} }
 
 // FindEntry returns the entry of that name.
 func FindEntry(name string) (*Entry, error) {
@@ -163,13 +170,24 @@ func FindEntry(name string) (*Entry, error) {
 }
 
 // altered is an entry as a subject.
-type altered struct{ *Entry }
+type altered struct {
+	*Entry
+	wall func() time.Time
+}
+
+// WithClock implements workload.Clocked.
+func (s altered) WithClock(wall func() time.Time) workload.Subject { return altered{s.Entry, wall} }
 
 // Name implements workload.Subject.
 func (s altered) Name() string { return s.Entry.Name }
 
 // Supports implements workload.Subject.
-func (s altered) Supports(kind history.Kind) error { return blind{Variant(s.Name())}.Supports(kind) }
+func (s altered) Supports(kind history.Kind) error {
+	if kind == history.Fenced && s.token != nil {
+		return nil
+	}
+	return blind{Variant(s.Name())}.Supports(kind)
+}
 
 // Open implements workload.Subject.
 func (s altered) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
@@ -185,17 +203,17 @@ func (s altered) OpenSecured(ctx context.Context, masters []endpoint.Endpoint) (
 	if s.quorum != nil {
 		inner.(*locker).quorum = s.quorum(len(masters))
 	}
-	return alteredLocker{inner, s.Entry}, nil
+	return alteredLocker{inner, s}, nil
 }
 
 type alteredLocker struct {
 	workload.Locker
-	entry *Entry
+	of altered
 }
 
 // Acquire implements workload.Locker.
 func (l alteredLocker) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
-	acquire := l.entry.acquire
+	acquire := l.of.acquire
 	if acquire == nil {
 		acquire = func(ctx context.Context, l workload.Locker, r workload.Request) (workload.Hold, error) {
 			return l.Acquire(ctx, r)
@@ -205,13 +223,21 @@ func (l alteredLocker) Acquire(ctx context.Context, r workload.Request) (workloa
 	if err != nil {
 		return nil, err
 	}
-	return alteredHold{h, l.entry}, nil
+	out := alteredHold{Hold: h, entry: l.of.Entry}
+	if l.of.token != nil {
+		out.token = l.of.token(l.of.wall())
+	}
+	return out, nil
 }
 
 type alteredHold struct {
 	workload.Hold
 	entry *Entry
+	token uint64
 }
+
+// Token implements workload.Hold.
+func (h alteredHold) Token() uint64 { return h.token }
 
 // Owner implements workload.Hold.
 func (h alteredHold) Owner() string {

@@ -27,13 +27,14 @@ type Quiet struct {
 
 // Victims finds quiet attempts ([history.Attempt.Quiet]) that were harmed while their client could
 // reach a majority of masters. No other client wants their keys, so the load on other keys did the
-// harm. A renewed hold must not be lost, and a free key must be acquired within bound.
+// harm. A renewed hold must not be lost, and a free key must be acquired within bound. Victims lets the share allowed of
+// acquisitions take longer, and more of them if chance explains it.
 //
-// Three kinds of time do not count: time without a majority in reach, settle after that, and time
-// when the machine stood still. An acquisition that met such a time is excused unless the rest took
-// longer than bound. A lost hold is excused where [Kept] excuses it. If there are quiet attempts
-// but none can be judged, Victims reports a violation marked Unknown.
-func Victims(v *history.View, bound, settle time.Duration) (Quiet, []Violation) {
+// Three kinds of time do not count: time without a majority in reach, settle after that, and time when the machine stood
+// still or masters answered late. An acquisition that met such a time is excused unless the rest took longer than bound.
+// A lost hold is excused where [Kept] excuses it. If there are quiet attempts but none can be judged, Victims reports a
+// violation marked Unknown.
+func Victims(v *history.View, bound, settle time.Duration, allowed float64) (Quiet, []Violation) {
 	j := &victims{
 		bound: int64(bound), settle: int64(settle), reach: newReach(v), keeping: newKeeping(v),
 		apart: make(map[int][]window),
@@ -51,6 +52,9 @@ func Victims(v *history.View, bound, settle time.Duration) (Quiet, []Violation) 
 		j.found = append(j.found,
 			Violation{Oracle: NameVictims, At: v.End, Unknown: true, Text: "no quiet attempt could be judged"})
 	}
+	if beyondChance(q.Late, q.Free, allowed) {
+		j.found = append(j.found, j.late...)
+	}
 	if slices.Sort(j.took); len(j.took) > 0 {
 		q.P50, q.P99, q.Max = j.took[len(j.took)/2], j.took[len(j.took)*99/100], j.took[len(j.took)-1]
 	}
@@ -67,6 +71,7 @@ type victims struct {
 	apart   map[int][]window // by client: the times that do not count
 	took    []int64
 	found   []Violation
+	late    []Violation // acquisitions
 }
 
 // uncounted are the times that do not count for a client.
@@ -77,7 +82,7 @@ func (j *victims) uncounted(client int) []window {
 		for i := range ws {
 			ws[i].to += j.settle
 		}
-		ws = merge(append(ws, echoes(stalls(j.reach.v), j.settle)...), 0)
+		ws = merge(slices.Concat(ws, echoes(stalls(j.reach.v), j.settle), lasting(j.reach.v, history.Slow)), 0)
 		j.apart[client] = ws
 	}
 	return ws
@@ -103,7 +108,7 @@ func (j *victims) acquisition(v *history.View, a *history.Attempt) {
 		return
 	}
 	j.Late++
-	j.found = append(j.found, Violation{
+	j.late = append(j.late, Violation{
 		Oracle: NameVictims, Key: a.Key, At: asked.to, Attempts: []uint64{a.ID}, Events: []int{a.CallEvent},
 		Text: fmt.Sprintf("%s asked for %q at %s, which no other client wants, and had after %s: %s (bound %s) %s",
 			holder(a), a.Key,

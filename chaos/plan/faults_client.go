@@ -5,6 +5,7 @@ import "github.com/seed-624411e5/redlock/chaos/masters"
 // The faults of clients. The code that carries them out distinguishes them by name.
 const (
 	ClientPause = "client-pause"
+	ClientClock = "client-clock-step"
 	ChildPause  = "child-pause"
 	ChildKill   = "child-kill"
 	// Reconfigure is no harm: a client gets other masters while it has locks and waits for others.
@@ -14,7 +15,8 @@ const (
 // clientFaults are the faults of clients.
 func clientFaults() []Fault {
 	faults := []Fault{
-		{Name: ClientPause, Text: "the code that uses the lock stands still, as in a garbage collection"},
+		{Name: ClientPause, Text: "the code that uses the lock stands still, as in a garbage collection; of a program " +
+			"(-exec) the whole process"},
 		{Name: ChildPause, Children: true, Text: "a client's process is stopped (SIGSTOP)"},
 		{Name: ChildKill, Children: true, Text: "a client's process is killed and another one started"},
 	}
@@ -22,6 +24,15 @@ func clientFaults() []Fault {
 		faults[i].Where, faults[i].Lasts = OnClient, true
 	}
 	return append(faults, Fault{
+		Name: ClientClock, Where: OnClient, Lasts: true, Leaves: masters.FullService,
+		Text: "a client's time of day jumps by step, and back when the fault is over",
+		complete: func(s *Step) *numberError {
+			if s.Step == 0 {
+				return &numberError{"step", "a clock step needs a step that is not 0"}
+			}
+			return nil
+		},
+	}, Fault{
 		Name: Reconfigure, Where: OnClient, Leaves: masters.FullService,
 		Text: "a client changes to other masters (sets); its holds stay on the masters that granted them",
 	})

@@ -239,6 +239,15 @@ func Scenarios() []Scenario {
 			defining:  []string{ClientPause},
 		},
 		{
+			Name: "wrong-clocks", Text: "Clients' times of day jump by seconds and hours, in both directions: tokens must " +
+				"stay in order.",
+			Inside: true, Workload: "register", gap: normal, length: long,
+			catalogue: []template{
+				{ClientClock, all(oneClient, jump(time.Hour, -time.Hour))},
+				{ClientClock, all(mostClients, jump(5*time.Second, -5*time.Second))},
+			},
+		},
+		{
 			Name: "dying-clients", Text: "Clients are processes that are stopped and killed while they hold or ask " +
 				"for a lock.",
 			Inside: true, Workload: "children", gap: normal, length: [2]time.Duration{300 * ms, 1500 * ms},

@@ -89,6 +89,12 @@ func (c *client) Lacks(p workload.Profile) error {
 	return nil
 }
 
+// Suspend implements workload.Suspendable.
+func (c *client) Suspend() error { return workload.StopProcess(c.cmd.Process) }
+
+// Resume implements workload.Suspendable.
+func (c *client) Resume() error { return workload.ContinueProcess(c.cmd.Process) }
+
 // Open implements workload.Subject.
 func (s subject) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
 	masters := make([]endpoint.Endpoint, len(addrs))

@@ -168,6 +168,27 @@ func TestAnswersFollowTheProtocol(t *testing.T) {
 	left(30 * time.Second)
 }
 
+func TestAProgramIsSuspendedAsAWhole(t *testing.T) {
+	locker := talk(t, `{"id":2,"hold":"h","owner":"o","valid_ms":9000}`)
+	process := locker.(workload.Suspendable)
+	if err := process.Suspend(); err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan error, 1)
+	go func() {
+		_, err := locker.Acquire(t.Context(), workload.Request{Key: "k", TTL: time.Second, Once: true})
+		answered <- err
+	}()
+	select {
+	case err := <-answered:
+		t.Errorf("it answers: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	if err := errors.Join(process.Resume(), <-answered); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestALostHoldClosesDone(t *testing.T) {
 	for name, after := range map[string]string{
 		"it says so": `{"event":"lost","hold":"h"}`,

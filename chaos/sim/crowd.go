@@ -161,7 +161,7 @@ func (s *Schedule) victimBound() time.Duration {
 
 // victims asks the oracle, if there are any in the schedule.
 func (w *world) victims(v *history.View) []oracle.Violation {
-	q, found := oracle.Victims(v, w.plan.victimBound(), 0)
+	q, found := oracle.Victims(v, w.plan.victimBound(), 0, 0)
 	w.counts.QuietHolds += q.Holds
 	w.counts.QuietFree += q.Free
 	for i := range w.plan.Clients {

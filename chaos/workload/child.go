@@ -318,7 +318,7 @@ func (c *Child) Alive() bool {
 // Pause stops the process (SIGSTOP) and records that it can do nothing.
 func (c *Child) Pause() error {
 	c.recorder.Record(history.Event{Type: history.Paused, Client: c.client})
-	if err := c.signal(sigStop); err != nil {
+	if err := StopProcess(c.cmd.Process); err != nil {
 		return fmt.Errorf("workload: child: %w", err)
 	}
 	return nil
@@ -326,7 +326,7 @@ func (c *Child) Pause() error {
 
 // Resume continues the process (SIGCONT).
 func (c *Child) Resume() error {
-	err := c.signal(sigCont)
+	err := ContinueProcess(c.cmd.Process)
 	c.recorder.Record(history.Event{Type: history.Resumed, Client: c.client})
 	if err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("workload: child: %w", err)

@@ -2,11 +2,13 @@
 
 package workload
 
-import "syscall"
-
-const (
-	sigStop = syscall.SIGSTOP
-	sigCont = syscall.SIGCONT
+import (
+	"os"
+	"syscall"
 )
 
-func (c *Child) signal(sig syscall.Signal) error { return c.cmd.Process.Signal(sig) }
+// StopProcess stops a process until ContinueProcess (SIGSTOP, SIGCONT).
+func StopProcess(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }
+
+// ContinueProcess lets a stopped process go on.
+func ContinueProcess(p *os.Process) error { return p.Signal(syscall.SIGCONT) }

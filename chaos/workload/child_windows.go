@@ -2,14 +2,14 @@ package workload
 
 import (
 	"errors"
+	"os"
 	"syscall"
 )
 
-const (
-	sigStop = 0
-	sigCont = 0
-)
+// StopProcess is not available on Windows: the error matches errors.ErrUnsupported.
+func StopProcess(*os.Process) error { return errors.ErrUnsupported }
 
-func (c *Child) signal(int) error { return errors.ErrUnsupported }
+// ContinueProcess is not available on Windows either.
+func ContinueProcess(*os.Process) error { return errors.ErrUnsupported }
 
 func childAttributes() *syscall.SysProcAttr { return nil }
