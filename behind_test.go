@@ -144,7 +144,7 @@ func (c load) run(t *testing.T) (acquires, releases *votes) {
 
 const lag = 10 * time.Millisecond // of a slow master: a hundred requests a second, of a thousand that come
 
-func TestMastersThatAreFarBehindAreSparedAndStillVote(t *testing.T) {
+func TestSlowMastersGetFewerRequestsAndStillVote(t *testing.T) {
 	for _, lags := range [][2]time.Duration{{lag, lag}, {lag / 2, 2 * lag}} {
 		each := []time.Duration{0, 0, 0, lags[0], lags[1]}
 		acquires, releases := load{each: each}.run(t)
@@ -199,7 +199,7 @@ func (m *remote) Do(ctx context.Context, batch []*single.Call) {
 }
 
 // A distant master is not behind: an idle master far away answers late, but it answers in time.
-func TestMastersThatAreFarAwayAreAsked(t *testing.T) {
+func TestDistantMastersGetEveryRequest(t *testing.T) {
 	v := &votes{op: "acquire", asked: make(map[string]int), by: make(map[string]int), silent: make(map[string]int)}
 	bubble(t, 5, func(t *testing.T, masters fakes) {
 		voters := make([]redlock.Master, len(masters))
@@ -234,7 +234,7 @@ func TestMastersThatAreFarAwayAreAsked(t *testing.T) {
 	}
 }
 
-func TestAQuorumIsAlwaysAsked(t *testing.T) {
+func TestAQuorumOfMastersAlwaysGetsTheRequest(t *testing.T) {
 	for _, each := range [][]time.Duration{
 		{0, 0, 0, lag, lag},
 		{0, 0, lag / 2, lag, 2 * lag}, // the quorum needs one of those that are behind
@@ -256,7 +256,7 @@ func TestAQuorumIsAlwaysAsked(t *testing.T) {
 }
 
 // Requests for a lock that is held go to a master however busy it is.
-func TestOperationsOfAHoldAreNotSpared(t *testing.T) {
+func TestExtensionsAndReleasesGoToSlowMastersToo(t *testing.T) {
 	c := load{each: []time.Duration{0, 0, 0, lag, lag}}
 	c.during = func(t *testing.T, l *redlock.Locker, masters fakes) {
 		behind := masters[4]
@@ -278,7 +278,7 @@ func TestOperationsOfAHoldAreNotSpared(t *testing.T) {
 	c.run(t)
 }
 
-func TestAnErrorSaysWhichMasterIsBehind(t *testing.T) {
+func TestAnErrorNamesTheMasterThatIsTooSlow(t *testing.T) {
 	c := load{each: []time.Duration{0, 0, 0, lag, lag}}
 	c.during = func(t *testing.T, l *redlock.Locker, masters fakes) {
 		for _, m := range masters {

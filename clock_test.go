@@ -10,7 +10,7 @@ import (
 
 const longest = time.Duration(math.MaxInt64) // 292 years
 
-func TestValidity(t *testing.T) {
+func TestValidityIsTheTTLLessTheDriftAllowance(t *testing.T) {
 	for _, test := range []struct {
 		start, ttl time.Duration
 		factor     float64
@@ -50,7 +50,7 @@ func TestValidityIsAlwaysShorterThanTheTTLAndGrowsWithIt(t *testing.T) {
 
 // A key is sure to be gone when its ttl is over by the slowest of clocks, which is never before it has stopped being
 // sure to be there.
-func TestAKeyIsGoneNoSoonerThanTheSlowestClockSays(t *testing.T) {
+func TestAKeyCountsAsGoneWhenTheSlowestClockSaysSo(t *testing.T) {
 	if got, want := redlock.Lapsed(time.Minute, 10*time.Second, 0.01), time.Minute+10*time.Second+
 		102*time.Millisecond; got != want {
 		t.Errorf("a key of ten seconds is gone after %v, want %v", got, want)
@@ -72,7 +72,7 @@ func TestHazard16DriftIsPaddedInMilliseconds(t *testing.T) {
 	}
 }
 
-func TestRequestTimeouts(t *testing.T) {
+func TestTheRequestTimeoutFollowsFromTheTTL(t *testing.T) {
 	for _, test := range []struct {
 		option, ttl, want time.Duration
 	}{

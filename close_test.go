@@ -45,7 +45,7 @@ func TestASecondCloseWaitsForTheFirst(t *testing.T) {
 
 // When the context of a first Close ends, this Close returns, and its error says what is left. Then the second Close
 // returns too.
-func TestASecondCloseReturnsWhenTheFirstHasGivenUp(t *testing.T) {
+func TestASecondCloseReturnsWhenTheContextOfTheFirstEnds(t *testing.T) {
 	inMemory(t, func(t *testing.T, _ redlocktest.Masters, l *redlock.Locker) {
 		acquire(t, l, longTTL, redlock.AutoRenew())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -97,7 +97,7 @@ func TestCloseWaitsForItsOwnDeadlineForAMasterThatHangs(t *testing.T) {
 	})
 }
 
-func TestWhatWasNotMadeByItsFunctionIsRefused(t *testing.T) {
+func TestZeroValuesAreRefused(t *testing.T) {
 	ctx := t.Context()
 	work := func(context.Context) error { return errors.New("it was run") }
 	for name, l := range map[string]*redlock.Locker{"zero": {}, "nil": nil} {

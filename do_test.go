@@ -56,7 +56,7 @@ func TestDoReleasesWhenItsFunctionPanics(t *testing.T) {
 	})
 }
 
-func TestDoTellsOfALockThatWasLost(t *testing.T) {
+func TestDoReportsALostLock(t *testing.T) {
 	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
 		mine := errors.New("mine")
 		err := l.Do(t.Context(), key, 10*time.Second, func(ctx context.Context) error {

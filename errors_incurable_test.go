@@ -84,7 +84,7 @@ func halves(t *testing.T, f func(t *testing.T, l *redlock.Locker, h half)) {
 
 func always(a act) func(*single.Request) act { return func(*single.Request) act { return a } }
 
-func TestWhatOneSetCanNotGrantIsNotHiddenByAnOutageOfTheOther(t *testing.T) {
+func TestARefusalByOneSetIsReportedDuringAnOutageOfTheOther(t *testing.T) {
 	halves(t, func(t *testing.T, l *redlock.Locker, h half) {
 		h.broken.behave(always(h.fails))
 		h.away.behave(always(h.misses))
@@ -162,7 +162,7 @@ func TestAnOutageOfOneSetDoesNotHideThatTheConfigurationIsOutOfDate(t *testing.T
 }
 
 // The same within one set: two of five are away and are the first to say so, three have another password.
-func TestWhatOneSetCanNotGrantIsNotHiddenByItsOwnOutage(t *testing.T) {
+func TestARefusalByASetIsReportedDuringItsOwnOutage(t *testing.T) {
 	for _, opts := range []redlock.Options{{}, generation(1)} {
 		bubble(t, 5, func(t *testing.T, masters fakes) {
 			l := masters.locker(t, opts)
@@ -179,7 +179,7 @@ func TestWhatOneSetCanNotGrantIsNotHiddenByItsOwnOutage(t *testing.T) {
 
 // An error counts only while it lasts. An error that has been mended ends no wait, and neither does an error that an
 // earlier acquisition met.
-func TestWhatHasBeenMendedEndsNoWait(t *testing.T) {
+func TestAMendedFaultEndsNoWait(t *testing.T) {
 	for _, opts := range []redlock.Options{{}, generation(1)} {
 		bubble(t, 2, func(t *testing.T, masters fakes) {
 			l := joint(t, masters[:1], masters[1:], opts)
@@ -211,9 +211,9 @@ func TestWhatHasBeenMendedEndsNoWait(t *testing.T) {
 	}
 }
 
-// TestTwoMomentsOfAWrongPasswordAtDifferentTimesEndNoWait: no majority ever fails at once, and the first was mended
-// long ago.
-func TestTwoMomentsOfAWrongPasswordAtDifferentTimesEndNoWait(t *testing.T) {
+// TestWrongPasswordsOfDifferentMastersAtDifferentTimesEndNoWait: no majority ever fails at once, and the first was
+// mended long ago.
+func TestWrongPasswordsOfDifferentMastersAtDifferentTimesEndNoWait(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		for _, m := range masters {
 			m.take("somebody", time.Hour)

@@ -33,7 +33,7 @@ func onlyIs(t *testing.T, err error, want ...error) {
 	}
 }
 
-func TestQuorumErrorIsOneLineThatAnOperatorCanActOn(t *testing.T) {
+func TestAQuorumErrorIsOneLineThatAnOperatorCanActOn(t *testing.T) {
 	err := &redlock.QuorumError{
 		Op: "acquire", Key: "orders:42", Granted: 1, Quorum: 3, N: 5, Reason: redlock.ErrHeld,
 		Nodes: []redlock.NodeResult{
@@ -59,7 +59,7 @@ func TestQuorumErrorIsOneLineThatAnOperatorCanActOn(t *testing.T) {
 	}
 }
 
-func TestQuorumErrorStaysOneLineWhateverAMasterSays(t *testing.T) {
+func TestAQuorumErrorStaysOneLineForAnyReplyOfAMaster(t *testing.T) {
 	masters := newFakes(1)
 	masters.behave(on(single.Acquire, act{err: errors.Join(errors.New("one"), errors.New("two"))}))
 	_, err := masters.locker(t, redlock.Options{}).TryAcquire(t.Context(), key, longTTL)
@@ -68,7 +68,7 @@ func TestQuorumErrorStaysOneLineWhateverAMasterSays(t *testing.T) {
 	}
 }
 
-func TestQuorumErrorTellsWhatEveryMasterSaid(t *testing.T) {
+func TestAQuorumErrorHasTheReplyOfEveryMaster(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
 		masters[1].take("somebody", time.Second)

@@ -77,7 +77,7 @@ func TestConcurrentExtensionsAllSucceed(t *testing.T) {
 }
 
 // Every extension lasts as long as its caller asked for, even if another caller's extension was under way.
-func TestAnExtensionCountsFromWhenItWasAskedFor(t *testing.T) {
+func TestValidityAfterAnExtensionCountsFromItsRequest(t *testing.T) {
 	distantHold(t, func(t *testing.T, lock *redlock.Lock, _ fakes) {
 		go func() { _ = lock.Extend(t.Context(), longTTL) }()
 		pass(distant / 2)
@@ -125,7 +125,7 @@ func TestARenewalThatHasFailedIsTriedAgain(t *testing.T) {
 
 // The same holds for an extension that waits for masters which do not return. It fails at its timeout, and the other
 // masters decide the next extension.
-func TestARenewalIsTriedAgainBesideMastersThatDoNotReturn(t *testing.T) {
+func TestARenewalIsTriedAgainWhileAMasterHangs(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
 		stuck := make(chan struct{})
 		voters := masters.masters()
@@ -151,7 +151,7 @@ func TestARenewalIsTriedAgainBesideMastersThatDoNotReturn(t *testing.T) {
 
 // A majority had lost the key. If one extension repairs the key on a master, that master is no vote for the next
 // extension.
-func TestAnExtensionDoesNotWinByTheRepairsOfTheOneBefore(t *testing.T) {
+func TestRepairsOfOneExtensionDoNotCountForTheNext(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{RequestTimeout: time.Second})
 		far(t, l, masters)
@@ -193,7 +193,7 @@ func TestAWaitingExtensionEndsWithItsContextAndWithTheLock(t *testing.T) {
 // If a holder extends by less than the ttl of a renewal, it gets less time than the renewal would give. Such an
 // extension must not put off a planned renewal. Otherwise a holder that extends again and again loses its lock
 // although all masters answer.
-func TestShorterExtensionsPutNoRenewalOff(t *testing.T) {
+func TestAShorterExtensionDoesNotDelayARenewal(t *testing.T) {
 	for name, opts := range map[string][]redlock.Option{
 		"usual grace": {redlock.AutoRenew()},
 		"long grace":  {redlock.AutoRenew(), redlock.Grace(longTTL / 2)},

@@ -11,7 +11,7 @@ import (
 )
 
 // An owner that enters its lock again must not queue behind the waiters for that very lock: both would wait forever.
-func TestEnteringAgainDoesNotWaitBehindThoseWhoWaitForTheLock(t *testing.T) {
+func TestAReentrantAcquireOvertakesWaitersOfItsLock(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
 	for name, test := range map[string]struct{ outer, inner, waits redlock.Option }{
@@ -41,7 +41,7 @@ func TestEnteringAgainDoesNotWaitBehindThoseWhoWaitForTheLock(t *testing.T) {
 
 // A writer that waits keeps new readers out. A reader that is inside may enter again, because the writer waits for
 // that reader.
-func TestAReaderEntersBesideItselfPastAWaitingWriter(t *testing.T) {
+func TestAReaderCanReadAgainWhileAWriterWaits(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
 	outer := take(t, a, key, longTTL, redlock.Shared())
@@ -135,7 +135,7 @@ func TestACounterThatIsUsedUpFailsOnlyItsKey(t *testing.T) {
 	must(t, try(t, l, key)) // as a plain lock it still works
 }
 
-func TestAWaiterForSeveralKeysIsCalledForAnyOfThem(t *testing.T) {
+func TestAWaiterForSeveralKeysIsNotifiedForEachKey(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
 	for name, l := range map[string]*redlock.Locker{"the same Locker": a, "another Locker": b} {
@@ -164,7 +164,7 @@ func TestAWaiterForSeveralKeysIsCalledForAnyOfThem(t *testing.T) {
 }
 
 // A waiter leaves the masters' queues when its context ends, so that no release notifies it.
-func TestAWaiterThatGaveUpIsNotCalled(t *testing.T) {
+func TestACancelledWaiterIsNotNotified(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	a, gone, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{}),
 		dial(t, servers, redlock.Options{})

@@ -72,7 +72,7 @@ func TestS3AWaiterInAnotherLockerGetsTheLockWithTheRelease(t *testing.T) {
 }
 
 // Hazard 30: a waiter that gets no notification tries again after a backoff, not after a ttl.
-func TestHazard30AMissedCallCostsABackoff(t *testing.T) {
+func TestHazard30ALostNotificationCostsABackoff(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
 	for range 3 {
@@ -293,7 +293,7 @@ func TestManyLockersShareAKeyFairly(t *testing.T) {
 }
 
 // A refusal is an answer: nothing was set, so nothing has to be removed, and waiters spare the masters a release.
-func TestWhatWasRefusedIsNotReleased(t *testing.T) {
+func TestARefusedAcquisitionIsNotReleased(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	// A request that is not answered in time is released, since the master may have granted it.
 	locker := dial(t, servers, redlock.Options{RequestTimeout: 20 * time.Second})

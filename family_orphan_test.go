@@ -11,7 +11,7 @@ import (
 
 // While a master counts as down, one request at a time asks whether it is back. If that is an acquisition, its own
 // release comes while it is under way, and must not be turned away for that: the answer may be a grant.
-func TestTheReleaseOfAProbeIsNotTurnedAway(t *testing.T) {
+func TestTheReleaseOfAnAttemptIsSentToAMasterThatCountsAsDown(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fakes fakes) {
 		away := true
 		masters := make([]redlock.Master, len(fakes))

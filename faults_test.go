@@ -180,7 +180,7 @@ func endsOf(lasts single.Lasting) (error, time.Duration) { //nolint:revive,stati
 	}
 }
 
-func TestHazard105AWaitEndsForEveryFaultAsItsTableSays(t *testing.T) {
+func TestHazard105TheTableOfFaultsSaysWhenAWaitEnds(t *testing.T) {
 	faulty(t, func(t *testing.T, masters fakes, lasts single.Lasting, fails func(*single.Request) act) {
 		var complaints atomic.Int64
 		l := masters.locker(t, redlock.Options{Observer: func(e redlock.Event) {
@@ -230,7 +230,7 @@ func TestHazard105AWaitEndsForEveryFaultAsItsTableSays(t *testing.T) {
 	})
 }
 
-func TestMaxOutageBoundsWhatSomebodyHasToMend(t *testing.T) {
+func TestMaxOutageBoundsFaultsThatAnOperatorMustMend(t *testing.T) {
 	faulty(t, func(t *testing.T, masters fakes, lasts single.Lasting, fails func(*single.Request) act) {
 		l := masters.locker(t, redlock.Options{})
 		masters.behave(fails)
@@ -252,7 +252,7 @@ func TestMaxOutageBoundsWhatSomebodyHasToMend(t *testing.T) {
 }
 
 // One attempt reports the obstacle at once.
-func TestASingleAttemptSaysWhetherSomebodyHasToMend(t *testing.T) {
+func TestASingleAttemptSaysWhetherAnOperatorMustMend(t *testing.T) {
 	faulty(t, func(t *testing.T, masters fakes, lasts single.Lasting, fails func(*single.Request) act) {
 		l := masters.locker(t, redlock.Options{})
 		masters.behave(fails)

@@ -189,7 +189,7 @@ func TestHazard27TokensFollowTheOrderOfMajorities(t *testing.T) {
 }
 
 // The very case of the hazard: failed attempts have left one master's counter at 9.
-func TestHazard27OneMasterAhead(t *testing.T) {
+func TestHazard27TokensStayInOrderWhenOneCounterIsAhead(t *testing.T) {
 	second := func() uint64 {
 		servers := redistest.StartN(t, 5)
 		setCounter(t, servers[0], 9)

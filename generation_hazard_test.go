@@ -40,7 +40,7 @@ func (f fakes) paused(t *testing.T, op single.Op, d *atomic.Int64) *redlock.Lock
 }
 
 // A process that is stopped after it has found its configuration current counts its lock from before.
-func TestAPauseAfterTheGenerationWasFoundCurrentShortensTheLock(t *testing.T) {
+func TestAPauseAfterTheGenerationCheckShortensTheLock(t *testing.T) {
 	const pause = 20 * time.Second
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		var d atomic.Int64
@@ -134,7 +134,7 @@ func (m stuckOn) Do(ctx context.Context, batch []*single.Call) {
 }
 
 // A client of another kind may keep no deadlines. As many such masters as a quorum can do without change nothing.
-func TestAMasterThatDoesNotReturnKeepsNobodyFromAskingForTheGeneration(t *testing.T) {
+func TestAHangingMasterDoesNotBlockGenerationChecks(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		all, stuck := masters.masters(), make(chan struct{})
 		all[2] = stuckOn{masters[2], single.Announce, stuck}
@@ -153,7 +153,7 @@ func TestAMasterThatDoesNotReturnKeepsNobodyFromAskingForTheGeneration(t *testin
 }
 
 // With a request timeout as long as an answer holds, one master that is down does no harm either.
-func TestALongRequestTimeoutDoesNotPutOffTheNextQuestion(t *testing.T) {
+func TestALongRequestTimeoutDoesNotDelayTheNextGenerationCheck(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{Generation: 1, RequestTimeout: 30 * time.Second})
 		masters[2].behave(func(*single.Request) act { return act{lost: true} })
@@ -187,7 +187,7 @@ func TestAnAnnouncementThatCanNotSucceedEndsAtOnce(t *testing.T) {
 }
 
 // The set that can't answer is named, also while masters of the other one have yet to.
-func TestAFailedAnnouncementNamesTheSetThatIsAway(t *testing.T) {
+func TestAFailedAnnouncementNamesTheSetThatDidNotAnswer(t *testing.T) {
 	for _, test := range []struct {
 		away int
 		name string
@@ -211,7 +211,7 @@ func TestAFailedAnnouncementNamesTheSetThatIsAway(t *testing.T) {
 
 // Extending a lock that is over returns an error that says so. A held lock can be extended while its Locker is being
 // closed.
-func TestExtendOfALockWithAGenerationTellsTheSame(t *testing.T) {
+func TestExtendReportsAnOutdatedGeneration(t *testing.T) {
 	for name, opts := range map[string]redlock.Options{"without": {}, "with": generation(1)} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, masters fakes) {
@@ -242,7 +242,7 @@ func TestExtendOfALockWithAGenerationTellsTheSame(t *testing.T) {
 }
 
 // A lock is over while its masters are out of reach. Extend must not return an error that suggests another try.
-func TestExtendOfALockThatIsOverIsNoOutage(t *testing.T) {
+func TestExtendOfAnEndedLockReportsNoOutage(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, generation(1))
 		lock := acquire(t, l, 2*time.Second)
@@ -303,7 +303,7 @@ func TestALockerTwoAheadDoesNotWaitForThoseBehind(t *testing.T) {
 }
 
 // Everything at once, for the race detector.
-func TestAnnouncingAcquiringExtendingAndClosingAtOnce(t *testing.T) {
+func TestAnnounceAcquireExtendAndCloseMayRunAtOnce(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
 		l, err := redlock.NewJoint(masters[:3].masters(), masters[2:].masters(),
 			redlock.Options{Generation: 5, Clock: newClock()})

@@ -70,7 +70,7 @@ func TestAForgottenProcessTakesNoLockOnceTheNextGenerationIsAnnounced(t *testing
 }
 
 // Its holder learns why it ends: by the lock's error, and by an event for each renewal that was not sent.
-func TestAForgottenHoldSaysWhyItIsNotRenewed(t *testing.T) {
+func TestAHoldOfAnOutdatedProcessSaysWhyItIsNotRenewed(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		var mu sync.Mutex
 		var refused []redlock.Event
@@ -164,7 +164,7 @@ func TestAnAnswerAboutTheGenerationHoldsFromWhenItWasAskedFor(t *testing.T) {
 }
 
 // A Locker in use asks again ahead of time, so no acquisition waits for the reply. An idle Locker asks nothing.
-func TestTheGenerationIsAskedForAheadOfTime(t *testing.T) {
+func TestTheGenerationIsCheckedBeforeTheLastAnswerExpires(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, generation(7))
 		const rtt = 10 * time.Millisecond
@@ -190,7 +190,7 @@ func TestTheGenerationIsAskedForAheadOfTime(t *testing.T) {
 }
 
 // A renewed hold lives on for hours, however seldom it is renewed, and while a minority of masters is away.
-func TestRenewalsAskForTheGeneration(t *testing.T) {
+func TestRenewalsCheckTheGeneration(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, generation(1))
 		lock := acquire(t, l, 2*longTTL, redlock.AutoRenew())
@@ -203,7 +203,7 @@ func TestRenewalsAskForTheGeneration(t *testing.T) {
 	})
 }
 
-func TestAnnounceSaysWhatTheMastersKeep(t *testing.T) {
+func TestAnnounceReportsTheMastersGeneration(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
 		before, after := masters[:3], masters[2:]
 		l := joint(t, before, after, redlock.Options{})

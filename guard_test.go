@@ -53,7 +53,7 @@ func takeover(t *testing.T, opts redlock.Options) error {
 	return err
 }
 
-func TestHazard33WithTheGuardARestartGivesNobodyASecondLock(t *testing.T) {
+func TestHazard33TheRestartGuardPreventsASecondHolder(t *testing.T) {
 	t.Parallel()
 	err := takeover(t, redlock.Options{RestartGuard: 4 * time.Second})
 	if !errors.Is(err, context.DeadlineExceeded) {

@@ -17,7 +17,7 @@ import (
 )
 
 // A waiter asks for the lock again and again, and masters that refuse it raise the counter all the same.
-func TestALockIsHandedOverBesideThoseWhoWaitForIt(t *testing.T) {
+func TestALockIsHandedOverPastItsWaiters(t *testing.T) {
 	for name, opt := range map[string]redlock.Option{
 		"fenced": redlock.Fenced(), "published": redlock.Published("10.0.0.1:80"),
 	} {
@@ -94,7 +94,7 @@ func transfers(masters []*memmaster.Master, fates ...memmaster.Fate) {
 }
 
 // An attempt that fails releases every key that it may have got, also if a grant was not answered or comes later.
-func TestAnAttachmentInDoubtLeavesNothing(t *testing.T) {
+func TestAnAttachWithUnknownOutcomeLeavesNoKey(t *testing.T) {
 	const late = handedTTL/20 + 100*time.Millisecond // behind the first release, which follows the timeout at once
 	for name, fates := range map[string][]memmaster.Fate{
 		"answers are lost":     {{Mute: true}, {Mute: true}},
@@ -120,7 +120,7 @@ func TestAnAttachmentInDoubtLeavesNothing(t *testing.T) {
 
 // An attempt that got too few votes takes nothing from the next attempt, whether that is in the same process or in
 // another.
-func TestAnAttachmentThatFailedIsTriedAgain(t *testing.T) {
+func TestAFailedAttachCanBeRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(3)
 		lock, h := handedOver(t, masters)
@@ -173,7 +173,7 @@ func TestAKeyThatWasSetLateIsNotHandedOver(t *testing.T) {
 }
 
 // Holder returns the published value and the present token.
-func TestWhatIsPublishedGoesOn(t *testing.T) {
+func TestAPublishedValueSurvivesAHandover(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	before, after := dial(t, servers, redlock.Options{Identity: "old"}),
 		dial(t, servers, redlock.Options{Identity: "new"})
@@ -196,7 +196,7 @@ func TestWhatIsPublishedGoesOn(t *testing.T) {
 }
 
 // The number of locks that events count as held is the number of locks that are held.
-func TestAHandoverIsToldToObservers(t *testing.T) {
+func TestObserversSeeAHandover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(3)
 		var told []string

@@ -32,7 +32,7 @@ func sent(tb testing.TB, h redlock.Handover) redlock.Handover {
 	return got
 }
 
-func TestALockGoesOnInAnotherProcess(t *testing.T) {
+func TestALockContinuesInAnotherProcess(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	before, after := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
 	lock, err := before.Acquire(t.Context(), "job", time.Minute, redlock.Fenced(), redlock.AutoRenew())
@@ -76,7 +76,7 @@ func TestALockGoesOnInAnotherProcess(t *testing.T) {
 	}
 }
 
-func TestOneOfThoseWhoAttachHasTheLock(t *testing.T) {
+func TestOnlyOneProcessCanAttach(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
 	lock, err := l.Acquire(t.Context(), "job", time.Minute, redlock.Fenced())
@@ -92,7 +92,7 @@ func TestOneOfThoseWhoAttachHasTheLock(t *testing.T) {
 	must(t, first.Release(t.Context()))
 }
 
-func TestTooFewMastersHaveWhatWasHandedOver(t *testing.T) {
+func TestAttachFailsWithoutAQuorumThatHasTheLock(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
 	lock, err := l.Acquire(t.Context(), "job", time.Minute, redlock.Fenced())
@@ -107,7 +107,7 @@ func TestTooFewMastersHaveWhatWasHandedOver(t *testing.T) {
 	}
 }
 
-func TestAHandoverKeepsItsSecret(t *testing.T) {
+func TestNoTextShowsTheSecretOfAHandover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := memLocker(t, memmaster.New(3))
 		for what, opts := range map[string][]redlock.Option{"plain": nil, "shared": {redlock.Exclusive()}} {
@@ -368,7 +368,7 @@ func (s handing) play(t *testing.T) (faults []string, attached int) {
 	return faults, attached
 }
 
-func TestNeverTwoHoldersWhenLocksAreHandedOver(t *testing.T) {
+func TestHandedOverLocksNeverHaveTwoHolders(t *testing.T) {
 	attached, checks := 0, 0
 	enough := soak.Or(40, 5000)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -516,7 +516,7 @@ func lateRepair(t *testing.T, handsOver bool) {
 }
 
 // Two masters get the key by a repair that comes much later. By then the lock is over, and another owner has had it.
-func TestARepairUnderWayIsInDoubtWhateverIsAnsweredLater(t *testing.T) {
+func TestARepairInFlightKeepsItsMasterInDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(5)
 		a, b, d := memLocker(t, masters), memLocker(t, masters), memLocker(t, masters)
@@ -576,7 +576,7 @@ func TestARepairUnderWayIsInDoubtWhateverIsAnsweredLater(t *testing.T) {
 // A Locker whose masters can't have the lock refuses to attach, and leaves the lock to other Lockers. Two cases: a
 // Locker of two sets, the new one with other masters, and a Locker with only other masters. Where the sets share a
 // quorum, the lock goes over.
-func TestHazard109AHopelessAttachmentLeavesTheLock(t *testing.T) {
+func TestHazard109AnAttachThatCannotSucceedLeavesTheLock(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to int // the new masters; the old ones are the first three
 		attaches bool

@@ -207,7 +207,7 @@ func TestHazard06AWinWithoutValidityIsALoss(t *testing.T) {
 
 // An even split is no refusal. If the other half keeps its keys, the acquisition is refused within the request
 // timeout.
-func TestHazard07AnEvenSplitIsRefusedAndResolves(t *testing.T) {
+func TestHazard07AnEvenSplitGrantsNoLockAndIsResolved(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{RequestTimeout: 100 * time.Millisecond})
 		for _, m := range masters[:2] {
@@ -361,7 +361,7 @@ type wrongDate struct {
 func (c wrongDate) Wall() time.Time { return c.date }
 
 // The masters count the ttl, so the date on this machine does not matter.
-func TestHazard14TheWallClockDoesNotMatter(t *testing.T) {
+func TestHazard14ValidityIgnoresTheWallClock(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	for _, date := range []time.Time{time.Unix(0, 0), time.Now().Add(100 * 365 * 24 * time.Hour)} {
 		l := dial(t, servers, redlock.Options{Clock: wrongDate{redlock.SystemClock(), date}})

@@ -39,7 +39,7 @@ func TestHazard17ExtendAfterExpiryFails(t *testing.T) {
 }
 
 // The extension is also refused locally: the masters are not even asked.
-func TestHazard17ExtendAfterExpiryAsksNobody(t *testing.T) {
+func TestHazard17ExtendAfterExpirySendsNoRequest(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		lock := acquire(t, masters.locker(t, redlock.Options{}), 10*time.Second)
 		settle(time.Minute)
@@ -159,7 +159,7 @@ func TestHazard20PartialExtensionsAreAccountedFor(t *testing.T) {
 }
 
 // A lock that is lost while it is renewed says so; the renewal ends with the lock and does not outlive its release.
-func TestHazard21RenewalTellsOfALossAndEndsWithTheLock(t *testing.T) {
+func TestHazard21RenewalReportsALossAndEndsWithTheLock(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
 		lock := acquire(t, l, 10*time.Second, redlock.AutoRenew())
@@ -301,9 +301,9 @@ func TestHazard23RenewalRepairsOneMasterAfterTheOther(t *testing.T) {
 	})
 }
 
-// TestARepairLivesAsLongAsTheHold: an extension by less leaves the bound where it is, and gives a lost key back for all
-// of that time.
-func TestARepairLivesAsLongAsTheHold(t *testing.T) {
+// TestARepairedKeyHasTheTTLOfTheHold: an extension by less leaves the bound where it is, and gives a lost key back for
+// all of that time.
+func TestARepairedKeyHasTheTTLOfTheHold(t *testing.T) {
 	second := func(ttl time.Duration) (err error) {
 		bubble(t, 3, func(t *testing.T, masters fakes) {
 			lock := acquire(t, masters.locker(t, redlock.Options{}), longTTL)

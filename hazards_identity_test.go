@@ -26,7 +26,7 @@ func secretsIn(text string, owners ...string) (shown []string) {
 }
 
 // The test looks at everything that the library shows to anybody but the holder, in every form in which Go prints it.
-func TestHazard54NobodyIsShownAnOwnerAndEverybodyAnIdentity(t *testing.T) {
+func TestHazard54HoldersAreShownByIdentityAndNeverByOwner(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	var mu sync.Mutex
 	var events []redlock.Event
@@ -107,7 +107,7 @@ func TestHazard54NobodyIsShownAnOwnerAndEverybodyAnIdentity(t *testing.T) {
 
 // Two locks of one process have one identity. If such locks split the votes, the result must still be a split vote
 // and not a lock that is held.
-func TestHazard54LocksOfOneIdentityAreToldApart(t *testing.T) {
+func TestHazard54LocksOfOneIdentityHaveDifferentIDs(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
 		const tail = "00112233445566778899aabbccddee"
 		for i, m := range masters[1:] {
@@ -190,7 +190,7 @@ func TestHazard81AFewReadersOnAMasterEachAreNoQuorum(t *testing.T) {
 
 // Each master names the reader that has held the key there for the longest time. If no quorum names the same reader,
 // Holder names none, though the key is held.
-func TestHolderNamesNobodyWhomAMinorityHas(t *testing.T) {
+func TestHolderNamesNoOwnerThatOnlyAMinorityHas(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartN(t, 5)
 	l := dial(t, servers, redlock.Options{})

@@ -191,7 +191,7 @@ func TestHazard68KeysThatAreTheSameCountOnce(t *testing.T) {
 	})
 }
 
-func TestHazard68ATTLThatIsNoneIsCalledThat(t *testing.T) {
+func TestHazard68TheErrorNamesATTLBelowAMillisecond(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
 		for _, ttl := range []time.Duration{-time.Hour, -1, 0, time.Millisecond - 1} {
@@ -294,7 +294,7 @@ func TestHazard82CloseEndsTheTermOfALeaderThatRuns(t *testing.T) {
 	})
 }
 
-func TestNoLockIsALockThatIsOver(t *testing.T) {
+func TestANilLockIsOver(t *testing.T) {
 	var lock *redlock.Lock
 	var term *redlock.Leadership
 	ctx := t.Context()
@@ -317,7 +317,7 @@ func TestNoLockIsALockThatIsOver(t *testing.T) {
 	<-term.Done()
 }
 
-func TestNoContextIsRefusedByAll(t *testing.T) {
+func TestEveryMethodRefusesANilContext(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, masters fakes) {
 		lock := acquire(t, masters.locker(t, redlock.Options{}), longTTL)
 		var none context.Context

@@ -56,7 +56,7 @@ func TestHazard53DoneClosesAGraceBeforeTheBound(t *testing.T) {
 	}
 }
 
-func TestHazard53DoAndElectionLeaveMore(t *testing.T) {
+func TestHazard53DoAndElectionHaveALongerGrace(t *testing.T) {
 	work := map[string]func(l *redlock.Locker, f func(ctx context.Context) error) error{
 		"Do": func(l *redlock.Locker, f func(ctx context.Context) error) error {
 			return l.Do(context.Background(), key, 10*time.Second, f)
@@ -98,7 +98,7 @@ func TestHazard53DoAndElectionLeaveMore(t *testing.T) {
 
 // Between the end of the grace and the bound a hold is over here and not on the masters. Whatever comes then ends it
 // once.
-func TestHazard53WhatComesWithinTheGrace(t *testing.T) {
+func TestHazard53WithinTheGraceEveryCallFindsTheLockOver(t *testing.T) {
 	for name, come := range map[string]func(t *testing.T, l *redlock.Locker, lock *redlock.Lock){
 		"Release": func(t *testing.T, _ *redlock.Locker, lock *redlock.Lock) {
 			is(t, lock.Release(t.Context()), redlock.ErrNotHeld)

@@ -130,7 +130,7 @@ func TestHazard77TheObserverIsCalledWithoutAnyMutexAndAfterDone(t *testing.T) {
 	})
 }
 
-func TestHazard77ASlowObserverDelaysNobody(t *testing.T) {
+func TestHazard77ASlowObserverDelaysNoLock(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		c := newClock()
 		l := masters.locker(t, redlock.Options{Clock: c, Observer: func(redlock.Event) {
@@ -147,7 +147,7 @@ func TestHazard77ASlowObserverDelaysNobody(t *testing.T) {
 	})
 }
 
-func TestHazard77APanickingObserverLeavesNoMutexLockedAndIsToldByClose(t *testing.T) {
+func TestHazard77APanickingObserverLeavesNoMutexLockedAndCloseReportsIt(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		for name, opts := range map[string]func(redlock.Event){
 			//nolint:forbidigo // that is what is tested
@@ -222,7 +222,7 @@ func TestHazard77AnObserverMayAskTheLockAndBlock(t *testing.T) {
 	})
 }
 
-func TestHazard77EventsForWhichThereIsNoRoomAreCounted(t *testing.T) {
+func TestHazard77DroppedEventsAreCounted(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		begin := make(chan struct{})
 		var told, missed, returned atomic.Int64
@@ -255,7 +255,7 @@ func TestHazard77EventsForWhichThereIsNoRoomAreCounted(t *testing.T) {
 	})
 }
 
-func TestHazard77EventsThatFoundNoRoomAtTheEndAreToldByClose(t *testing.T) {
+func TestHazard77CloseReportsEventsThatWereDroppedAtTheEnd(t *testing.T) {
 	for _, more := range []int{0, 3} {
 		bubble(t, 3, func(t *testing.T, masters fakes) {
 			begin := make(chan struct{})

@@ -104,7 +104,7 @@ func (h had) within(t *testing.T, d time.Duration) {
 	}
 }
 
-func TestHazard97TheFirstOfAQueueStarvesNobodyBehindReadersWhoKeepComing(t *testing.T) {
+func TestHazard97TheFirstWaiterDoesNotStarveOthersWhileReadersOverlap(t *testing.T) {
 	const span = 2 * time.Second
 	exclusive, several := redlock.Exclusive(), redlock.AndKeys("more")
 	for name, wants := range map[string][][]redlock.Option{
@@ -143,7 +143,7 @@ func TestHazard97TheFirstOfAQueueStarvesNobodyBehindReadersWhoKeepComing(t *test
 	}
 }
 
-func TestHazard98AWriterKeepsNewReadersOutHoweverSeldomItAsks(t *testing.T) {
+func TestHazard98AWriterWithALongRetryEveryKeepsNewReadersOut(t *testing.T) {
 	const span = 6 * time.Second // longer than a claim
 	for _, every := range []time.Duration{time.Millisecond, 3 * time.Second, 10 * time.Second, time.Minute, time.Hour} {
 		t.Run(every.String(), func(t *testing.T) {
@@ -304,7 +304,7 @@ func TestHazard99And101ManyWaitersCostAsMuchAsOne(t *testing.T) {
 
 // An owner that has the key may enter it again, although other waiters of its process came before: the masters tell
 // the first of these waiters who the owner is.
-func TestHazard99AnOwnerThatHasTheKeyIsLetInBehindThoseWhoWaitForIt(t *testing.T) {
+func TestHazard99AReentrantOwnerGetsInBehindWaiters(t *testing.T) {
 	for name, first := range map[string][]redlock.Option{
 		"plain": nil, "exclusive": {redlock.Exclusive()}, "asks seldom": {redlock.RetryEvery(time.Hour)},
 		"several keys": {redlock.AndKeys("a first one")},
@@ -485,7 +485,7 @@ func leaving(t *testing.T, n, survivors int, held []redlock.Option, kind func(i 
 
 // However many waiters leave, and however many stay, the masters get as many requests as if one left or stayed. A
 // waiter that leaves in a crowd sends nothing at that moment.
-func TestHazard101HoweverManyGiveUpTheMastersAreAskedAsByOne(t *testing.T) {
+func TestHazard101ManyCancelledWaitersCostTheMastersAsMuchAsOne(t *testing.T) {
 	crowd := soak.Or(200, 1000)
 	for end, contexts := range endsOfCrowds {
 		for name, kind := range kindsOfWaiters {

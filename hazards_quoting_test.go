@@ -165,7 +165,7 @@ func everyOperation(t *testing.T, q *quoting, l, other *redlock.Locker) (errs []
 
 // A server quotes a command that it does not know. Sentinels, proxies and servers with renamed commands do so, too.
 // An owner value is enough to release a lock, so no error and no event may show one.
-func TestHazard119NothingShowsAnOwnerThatAServerQuotes(t *testing.T) {
+func TestHazard119NoErrorShowsAnOwnerThatAServerQuotes(t *testing.T) {
 	for name, form := range quotes {
 		for _, brought := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, brought %t", name, brought), func(t *testing.T) {

@@ -73,7 +73,7 @@ func TestHazard36LocksOnFullMastersAreKept(t *testing.T) {
 }
 
 // A master that lost one hold of a key gets it back, also where it still has another one.
-func TestHazard50AHoldBesideAnotherIsRepaired(t *testing.T) {
+func TestHazard50AHoldThatSharesItsKeyIsRepaired(t *testing.T) {
 	for name, option := range map[string]redlock.Option{
 		"shared": redlock.Shared(), "reentrant": redlock.Reentrant("owner"),
 	} {
@@ -110,7 +110,7 @@ func TestHazard50AHoldBesideAnotherIsRepaired(t *testing.T) {
 
 // A repair sets a hold that was missing for a while. It must not succeed while there is another hold that excludes
 // it.
-func TestHazard50NothingIsRepairedBesideWhatExcludesIt(t *testing.T) {
+func TestHazard50NoHoldIsRepairedWhereAnExclusiveHoldHasTheKey(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
 	lock := take(t, l, key, longTTL, redlock.Shared())
@@ -126,7 +126,7 @@ func TestHazard50NothingIsRepairedBesideWhatExcludesIt(t *testing.T) {
 	give(t, writer)
 }
 
-func TestHazard64NamesOfTheLibrarysOwnAreNoKeys(t *testing.T) {
+func TestHazard64ReservedNamesAreNoKeys(t *testing.T) {
 	l := dial(t, redistest.StartN(t, 1), redlock.Options{})
 	for _, name := range []string{
 		"redlock:queue:{x}", "redlock:token:{x}", "redlock:guard", "redlock:check:1", "redlock:", "redlock:free:x",

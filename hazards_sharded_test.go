@@ -143,7 +143,7 @@ var reach = map[outage]time.Duration{refusing: 3 * time.Second, silent: 2 * time
 
 // While any one master of each group is down, each group has a majority. Then processes of the transition get the key
 // as often as processes of the configurations before and after.
-func TestHazard78AWaitingTransitionLocksNobodyOut(t *testing.T) {
+func TestHazard78ATransitionGetsTheKeyWhileAMasterOfEachGroupIsDown(t *testing.T) {
 	for name, o := range map[string]outage{"refused": refusing, "silent": silent} {
 		for _, group := range []string{"a", "b"} {
 			t.Run(name+", in "+group, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestHazard78AWaitingTransitionLocksNobodyOut(t *testing.T) {
 
 // Masters fail and come back in any order. While each group has a majority, processes with the old configuration and
 // processes of the transition get the key soon.
-func TestHazard78WhicheverMastersFail(t *testing.T) {
+func TestHazard78ATransitionSurvivesAnyMinorityOfFailedMasters(t *testing.T) {
 	for seed := range soak.Or(uint64(10), 25) {
 		synctest.Test(t, func(t *testing.T) {
 			draw := rand.New(rand.NewPCG(seed, 78))
@@ -251,7 +251,7 @@ func TestHazard79TokensAreInOrderAfterTheLastAcquisitionOfBefore(t *testing.T) {
 
 // Close ends all groups at the same time. If one group has to wait for a lock, the others have no less time, and none
 // takes a new lock until then. The same holds with a master down in each group.
-func TestHazard80ClosingASharded(t *testing.T) {
+func TestHazard80CloseOfAShardedLockerClosesEveryGroup(t *testing.T) {
 	g := newTwoGroups(3)
 	g["a"][0].suffer(refusing)
 	g["b"][1].suffer(refusing)

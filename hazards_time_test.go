@@ -11,7 +11,7 @@ import (
 )
 
 // A machine was suspended. When it wakes up, the holder knows that its lock has expired, before any timer has fired.
-func TestHazard24AfterASuspensionEverythingKnows(t *testing.T) {
+func TestHazard24AfterASuspensionEveryMethodReportsTheLossOfTheLock(t *testing.T) {
 	asks := map[string]func(lock *redlock.Lock, ctx context.Context) bool{ // whether the lock counts as held
 		"Err":         func(lock *redlock.Lock, _ context.Context) bool { return lock.Err() == nil },
 		"Remaining":   func(lock *redlock.Lock, _ context.Context) bool { return lock.Remaining() > 0 },
@@ -133,7 +133,7 @@ func TestHazard26ValidityIsAskedOfTheClockNotOfTheMasters(t *testing.T) {
 }
 
 // The longest time there is, counted from now, is no moment before now.
-func TestAMaxHoldBeyondTheEndOfTimeIsNone(t *testing.T) {
+func TestAHugeMaxHoldIsNoLimit(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
 		settle(time.Minute)

@@ -131,7 +131,7 @@ func TestHazard45AWaiterWhoseTimeoutIsTooShortDoesNotHoldUpOthers(t *testing.T) 
 	})
 }
 
-func TestHazard45AWaiterThatAsksSeldomDoesNotHoldUpOthers(t *testing.T) {
+func TestHazard45AWaiterWithALongRetryEveryDoesNotDelayOthers(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		for _, m := range masters {
 			m.take("dead", 9*time.Second)
@@ -188,7 +188,7 @@ func TestHazard45ANotificationThatCanNotBeUsedIsPassedOn(t *testing.T) {
 	})
 }
 
-func TestHazard46MaxAttemptsBoundsTheWaitInLine(t *testing.T) {
+func TestHazard46MaxAttemptsBoundsTheWaitInAQueue(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
 		held := acquire(t, l, longTTL, redlock.AutoRenew())
@@ -226,7 +226,7 @@ func TestHazard46MaxAttemptsBoundsTheWaitInLine(t *testing.T) {
 	})
 }
 
-func TestHazard46AnAttemptInLineThatBecomesTheTurnStillSucceeds(t *testing.T) {
+func TestHazard46AQueuedAttemptThatReachesTheFrontSucceeds(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
 		held := acquire(t, l, longTTL)

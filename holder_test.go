@@ -34,7 +34,7 @@ func TestS3HolderSaysWhoHoldsAKey(t *testing.T) {
 }
 
 // Keys on a minority of masters belong to no lock; the report lists the masters that have the keys.
-func TestOrphansOnAMinorityAreNobodys(t *testing.T) {
+func TestHolderNamesNoOwnerOfOrphansOnAMinority(t *testing.T) {
 	servers := redistest.StartN(t, 5)
 	l := dial(t, servers, redlock.Options{})
 	setByHand(t, servers[:2], "orphan", longTTL)
@@ -62,7 +62,7 @@ func TestOrphansOnAMinorityAreNobodys(t *testing.T) {
 }
 
 // For how long a quorum keeps the key: the least of the quorum that keeps it longest.
-func TestHolderTellsForHowLongAQuorumKeepsTheKey(t *testing.T) {
+func TestHolderReportsHowLongAQuorumKeepsTheKey(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
 	setByHand(t, servers[:1], "me", time.Hour)
@@ -84,7 +84,7 @@ func TestHolderTellsForHowLongAQuorumKeepsTheKey(t *testing.T) {
 	}
 }
 
-func TestHolderOfASharedKey(t *testing.T) {
+func TestHolderOfASharedKeyNamesTheLongestHold(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
 	first := take(t, l, key, longTTL, redlock.Shared())
@@ -179,7 +179,7 @@ func TestHeldAsksTheMasters(t *testing.T) {
 	is(t, nothing.Verify(t.Context()), redlock.ErrNotHeld)
 }
 
-func TestHolderIsNotForNonsense(t *testing.T) {
+func TestHolderRefusesBadArguments(t *testing.T) {
 	masters := newFakes(3)
 	l := masters.locker(t, redlock.Options{})
 	_, err := l.Holder(t.Context(), "")
@@ -196,7 +196,7 @@ func TestHolderIsNotForNonsense(t *testing.T) {
 
 // Callers use Verify before they act, and many may do so at once. Each of these calls goes ahead without the others.
 // The renewal goes ahead too, because otherwise it would come too late.
-func TestVerifyHoldsUpNothing(t *testing.T) {
+func TestVerifyDelaysNoOtherOperation(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
 		lock := acquire(t, masters.locker(t, redlock.Options{}), 2*time.Second, redlock.AutoRenew())
 		masters.behave(away(20 * time.Millisecond)) // of a request timeout of 100 ms

@@ -76,7 +76,7 @@ func crowd(n int, do func(ctx context.Context, i int)) func(context.Context) {
 }
 
 // A request that has less time than its master is away is no evidence against the master.
-func TestHazard96AShortTimeoutMakesNoMasterDown(t *testing.T) {
+func TestHazard96AShortTimeoutDoesNotMarkAMasterAsDown(t *testing.T) {
 	for _, tt := range []struct {
 		away   time.Duration
 		others int
@@ -176,7 +176,7 @@ func lossyRun(t *testing.T, ttl, again, blip, beside time.Duration) (lost []stri
 }
 
 // A lost packet delays the requests in it. It takes no hold of another key.
-func TestHazard100AHoldDoesNotWaitBehindWhatOthersHaveTimeFor(t *testing.T) {
+func TestHazard100ALostPacketCostsNoHoldOfAnotherKey(t *testing.T) {
 	for _, tt := range []struct{ ttl, again time.Duration }{
 		{300 * time.Millisecond, 250 * time.Millisecond},
 		{time.Second, 700 * time.Millisecond},

@@ -53,7 +53,7 @@ func TestAMasterThatWasStoppedIsCleanedUpSoonAfterItIsBack(t *testing.T) {
 }
 
 // The same in virtual time, where "soon" can be measured: two intervals, and the request that is under way.
-func TestAnOrphanLivesForTwoIntervalsAtTheMost(t *testing.T) {
+func TestAnOrphanLivesForAtMostTwoIntervals(t *testing.T) {
 	for _, op := range []single.Op{single.Acquire, single.Release} {
 		bubble(t, 3, func(t *testing.T, masters fakes) {
 			const timeout = 50 * time.Millisecond
@@ -119,7 +119,7 @@ func TestAnAcquireThatLandsAfterItsReleaseIsReleasedAgain(t *testing.T) {
 
 // Requests that a stopped master has yet to read may set the key for longer than the ttl of the acquisition. The
 // janitor keeps looking for the key that long.
-func TestALongRepairThatLandsAfterItsReleaseIsLookedForAsLong(t *testing.T) {
+func TestTheJanitorLooksForALateRepairForTheTTLOfTheRepair(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
 		lock := acquire(t, l, time.Second)
@@ -218,7 +218,7 @@ func TestCloseDrainsTheJanitor(t *testing.T) {
 	})
 }
 
-func TestCloseSaysWhatItLeaves(t *testing.T) {
+func TestCloseListsTheKeysThatItLeaves(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
 		lock := acquire(t, l, time.Hour)

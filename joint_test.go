@@ -87,7 +87,7 @@ func TestAMajorityOfOneSetDownIsNoQuorumOfThatSet(t *testing.T) {
 	}
 }
 
-func TestWhatIsHeldInOneSetIsHeldAndTheErrorNamesTheSet(t *testing.T) {
+func TestAKeyThatIsHeldInOneSetIsHeldAndTheErrorNamesTheSet(t *testing.T) {
 	for set, at := range map[string]int{"old": 0, "new": 3} {
 		sixes(t, func(t *testing.T, masters fakes, l *redlock.Locker) {
 			masters[at].take("another", longTTL)
@@ -222,7 +222,7 @@ func TestAReleaseIsConfirmedByBothSets(t *testing.T) {
 	})
 }
 
-func TestEventsOfTwoSetsTellTheSetThatDecided(t *testing.T) {
+func TestEventsOfTwoSetsNameTheSetThatDecided(t *testing.T) {
 	bubble(t, 6, func(t *testing.T, masters fakes) {
 		events := make(chan redlock.Event, 1000)
 		l := masters.joint(t, 3, 3, redlock.Options{Observer: func(e redlock.Event) { events <- e }})
@@ -254,7 +254,7 @@ type unlike struct {
 	_ []int
 }
 
-func TestNewJointRefusesWhatCanNotBeMeant(t *testing.T) {
+func TestNewJointRefusesContradictoryMasters(t *testing.T) {
 	f := newFakes(70).masters()
 	same := func(name string) redlock.Master { return &fake{name: name} }
 	for name, c := range map[string]struct {
@@ -320,7 +320,7 @@ func TestNewJointRefusesWhatCanNotBeMeant(t *testing.T) {
 	}
 }
 
-func TestDialJointRefusesWhatCanNotBeMeant(t *testing.T) {
+func TestDialJointRefusesContradictoryURLs(t *testing.T) {
 	good := []string{"redis://:hush@127.0.0.1:1", "redis://:hush@127.0.0.1:2", "redis://:hush@127.0.0.1:3"}
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()

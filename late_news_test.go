@@ -29,7 +29,7 @@ func TestALockWhoseMaxHoldIsOverIsNotReturned(t *testing.T) {
 }
 
 // If a caller cancels an extension, that extension must not prolong a later extension.
-func TestTheWishOfAnExtensionThatGaveUpIsForgotten(t *testing.T) {
+func TestACancelledExtensionDoesNotLengthenTheNext(t *testing.T) {
 	distantHold(t, func(t *testing.T, lock *redlock.Lock, masters fakes) {
 		go func() { _ = lock.Extend(t.Context(), longTTL) }()
 		synctest.Wait()
@@ -48,7 +48,7 @@ func TestTheWishOfAnExtensionThatGaveUpIsForgotten(t *testing.T) {
 }
 
 // masters that answer with an error for one key count as an outage for the waiters of another.
-func TestMaxOutageIsNotEndedByWhatAnotherKeyMet(t *testing.T) {
+func TestFaultsOfAnotherKeyDoNotCountForMaxOutage(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
 		for _, m := range masters {
@@ -138,7 +138,7 @@ func unknownAuthority(*single.Request) act { return act{err: x509.UnknownAuthori
 
 // A certificate was renewed a while ago. The first call since then is the probe. Until it succeeds, other calls are
 // refused with the error that an earlier call met.
-func TestWhatMastersThatAreDownHadBeforeEndsNoWait(t *testing.T) {
+func TestEarlierFaultsOfMastersThatAreDownEndNoWait(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{RequestTimeout: 10 * time.Second})
 		masters.behave(unknownAuthority)
@@ -170,7 +170,7 @@ func TestWhatMastersThatAreDownHadBeforeEndsNoWait(t *testing.T) {
 }
 
 // A key of another type, or a right that is missing, does not say that masters can not be reached.
-func TestWhatIsMisconfiguredIsNoOutage(t *testing.T) {
+func TestAMisconfigurationIsNoOutage(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
 		masters.behave(func(r *single.Request) act {

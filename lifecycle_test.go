@@ -71,7 +71,7 @@ func TestAReleasedLockIsOver(t *testing.T) {
 	})
 }
 
-func TestALockThatNeverWasIsNotHeld(t *testing.T) {
+func TestANilLockIsNotHeld(t *testing.T) {
 	var lock *redlock.Lock // what Acquire returns beside an error
 	is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
 	is(t, lock.Extend(t.Context(), longTTL), redlock.ErrNotHeld)
@@ -165,7 +165,7 @@ func TestALocksContextEndsWithItsParent(t *testing.T) {
 	})
 }
 
-func TestExtendMovesTheBoundAndNeverBack(t *testing.T) {
+func TestExtendNeverShortensTheValidity(t *testing.T) {
 	inMemory(t, func(t *testing.T, _ redlocktest.Masters, l *redlock.Locker) {
 		lock := acquire(t, l, 10*time.Second)
 		must(t, lock.Extend(t.Context(), longTTL))
@@ -276,7 +276,7 @@ func TestCloseGivesUpWithItsContext(t *testing.T) {
 }
 
 // Close may return before an acquisition is won. Then the acquisition fails; it does not return a lock that is over.
-func TestAnAcquisitionThatCloseGaveUpOnFails(t *testing.T) {
+func TestAnAcquisitionFailsWhenCloseReturnsBeforeIt(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		masters.behave(away(time.Second))
 		l := masters.locker(t, redlock.Options{RequestTimeout: 10 * time.Second})

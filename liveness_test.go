@@ -421,7 +421,7 @@ func (u *wisher) draw() (what, owner string, keys []string, opts []redlock.Optio
 }
 
 // Hazard 45 as a property: whatever else a process waits for, a free key that one of its goroutines wants is taken.
-func TestAFreeKeyThatIsWantedIsTakenWhateverElseItsProcessWaitsFor(t *testing.T) {
+func TestAFreeKeyIsTakenWhileItsProcessWaitsForOtherKeys(t *testing.T) {
 	seeds, judged, notified := soak.Or(uint64(8), 60), 0, 0
 	for seed := range seeds {
 		var v *liveness

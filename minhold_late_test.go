@@ -90,7 +90,7 @@ func TestAReleaseThatKeepsItsKeysIsAskedForAgain(t *testing.T) {
 
 // A waiter that asks seldom gets a notification that the key is kept, and for how long, as it gets a notification of
 // a release.
-func TestWhoAsksSeldomGetsAKeptKeyWhenItIsFree(t *testing.T) {
+func TestAWaiterWithALongRetryEveryGetsAKeptKeyWhenItIsFree(t *testing.T) {
 	t.Parallel()
 	for name, sameProcess := range map[string]bool{"of another process": false, "of this process": true} {
 		t.Run(name, func(t *testing.T) {

@@ -83,7 +83,7 @@ func TestAJobThatIsDueTwiceRunsOnce(t *testing.T) {
 	}
 }
 
-func TestMinHoldEndsWhenItIsOver(t *testing.T) {
+func TestAKeptKeyIsFreeWhenMinHoldIsOver(t *testing.T) {
 	const least = 2 * time.Second
 	for _, c := range []struct {
 		name  string
@@ -126,7 +126,7 @@ func TestMinHoldEndsWhenItIsOver(t *testing.T) {
 	}
 }
 
-func TestDoValue(t *testing.T) {
+func TestDoValueReturnsTheValueOfItsFunction(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
 	ctx := t.Context()
@@ -167,7 +167,7 @@ func TestDoValue(t *testing.T) {
 	}
 }
 
-func TestHeldListsWhatIsHeldNow(t *testing.T) {
+func TestHeldListsTheLocksThatAreHeldNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := memLocker(t, memmaster.New(3))
 		if held := l.Held(); len(held) != 0 {
@@ -335,7 +335,7 @@ func TestMinHoldLastsBeyondTheGrace(t *testing.T) {
 	})
 }
 
-func TestAKeyIsNotKeptAnewByWhatComesLate(t *testing.T) {
+func TestALateRequestDoesNotProlongMinHold(t *testing.T) {
 	for _, least := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			masters := memmaster.New(3)

@@ -21,7 +21,7 @@ func named(names ...string) []redlock.Master {
 	return masters
 }
 
-func TestNewRefusesWhatCanNotBeASetOfVoters(t *testing.T) {
+func TestNewRefusesMastersThatCannotVoteTogether(t *testing.T) {
 	many := make([]string, redlock.MaxMasters+1)
 	for i := range many {
 		many[i] = strings.Repeat("x", i+1)

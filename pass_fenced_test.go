@@ -49,7 +49,7 @@ func TestAFencedLockIsPassedOnWithTokensOfItsOwn(t *testing.T) {
 }
 
 // If a master has granted another token than the other masters did, its reply says nothing about their spare tokens.
-func TestTokensAreGotAheadAlsoWhereCountersDiffer(t *testing.T) {
+func TestSpareTokensAreReservedAlsoWhereCountersDiffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(3)
 		l, other := memLocker(t, masters), memLocker(t, masters)
@@ -108,7 +108,7 @@ func TestALockThatHasNoTokenLeftIsReleased(t *testing.T) {
 	})
 }
 
-func TestALockIsPassedOnToItsLikeOnly(t *testing.T) {
+func TestALockIsPassedOnOnlyToAWaiterOfTheSameKind(t *testing.T) {
 	for name, kinds := range map[string][2][]redlock.Option{
 		"plain to fenced":                          {nil, {redlock.Fenced()}},
 		"fenced to plain":                          {{redlock.Fenced()}, nil},
@@ -199,7 +199,7 @@ func (m noSpare) Do(ctx context.Context, batch []*single.Call) {
 	}
 }
 
-func TestTokensAreNotGotAheadOfAMasterThatDoesNotKnowHow(t *testing.T) {
+func TestNoSpareTokensAreReservedOnAMasterThatCannot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := memmaster.New(3)
 		var masters []redlock.Master

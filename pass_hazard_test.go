@@ -147,7 +147,7 @@ func (m calling) Do(ctx context.Context, batch []*single.Call) {
 
 // Release reads the clock, the window ends, and then Release takes the next waiter from the queue. The reminder
 // reaches the waiter that was taken. The waiter behind it has to try all the same.
-func TestAReminderThatComesToTheOneBeforeIsNotLost(t *testing.T) {
+func TestTheNextWaiterTriesWhenTheNotifiedWaiterWasTaken(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		c := &hooked{clock: newClock()}
 		all := make([]redlock.Master, len(masters))
@@ -306,7 +306,7 @@ func TestPassingOnWhileEverythingIsCalledAtOnce(t *testing.T) {
 
 // When a holder dies, its key is free after the ttl that this holder asked for. This is so even if the lock was
 // passed to it by a holder that asked for more.
-func TestAKeyDoesNotOutliveWhatItsHolderAskedFor(t *testing.T) {
+func TestAPassedKeyDoesNotOutliveTheTTLOfItsHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(3)
 		l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: memmaster.NewClock(0)})
@@ -341,7 +341,7 @@ func TestAKeyDoesNotOutliveWhatItsHolderAskedFor(t *testing.T) {
 	})
 }
 
-func TestTermsOfOneLockerHaveIDsOfTheirOwn(t *testing.T) {
+func TestTermsOfOneLockerHaveDifferentIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(3)
 		l := memLocker(t, masters)
@@ -431,7 +431,7 @@ func lateTo(t *testing.T, masters []*memmaster.Master, opts ...redlock.Option) (
 
 // If a passed lock is over before its next holder takes it, the holder does not get it. The wait goes on, as it does
 // after a round that was won too late.
-func TestNoLockIsPassedOnThatIsOver(t *testing.T) {
+func TestAnEndedLockIsNotPassedOn(t *testing.T) {
 	for _, opts := range [][]redlock.Option{nil, {redlock.MaxHold(time.Second)}, {redlock.MaxAttempts(1000)}} {
 		synctest.Test(t, func(t *testing.T) {
 			masters := memmaster.New(3)

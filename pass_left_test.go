@@ -18,7 +18,7 @@ func (d hardOfHearing) Listen(channel string, _ func(), _ func(string)) (stop fu
 
 // The masters have refused a waiter, and then its own process passes it the lock: the masters' queues still list a
 // waiter that waits no more. A handover sends no release, and so does not remove it from the queues.
-func TestALockThatWasPassedOnAndHandedOverLeavesNobodyInTheQueues(t *testing.T) {
+func TestALockThatWasPassedOnAndHandedOverLeavesNoQueueEntry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := redlocktest.New(t, redlocktest.Count(3))
 		silent := masters.All()

@@ -59,8 +59,8 @@ func TestTwoGoroutinesPassALockOnAcrossASlowNetwork(t *testing.T) {
 	})
 }
 
-// TestWhoCanNotBePassedALockIsNotHeldUp: as soon as the lock is released, it tries.
-func TestWhoCanNotBePassedALockIsNotHeldUp(t *testing.T) {
+// TestAWaiterThatCannotTakeOverALockIsNotDelayed: as soon as the lock is released, it tries.
+func TestAWaiterThatCannotTakeOverALockIsNotDelayed(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
 		q, first := newLine(t, l, 2)
@@ -78,9 +78,9 @@ func TestWhoCanNotBePassedALockIsNotHeldUp(t *testing.T) {
 	})
 }
 
-// TestOneThatGivesUpBehindALockThatIsPassedOn: if a waiter is cancelled, its error says that the lock is held,
+// TestAWaiterCanStopWaitingBehindALockThatIsPassedOn: if a waiter is cancelled, its error says that the lock is held,
 // although the waiter has asked no master.
-func TestOneThatGivesUpBehindALockThatIsPassedOn(t *testing.T) {
+func TestAWaiterCanStopWaitingBehindALockThatIsPassedOn(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
 		q, first := newLine(t, l, 2)
@@ -98,10 +98,10 @@ func TestOneThatGivesUpBehindALockThatIsPassedOn(t *testing.T) {
 	})
 }
 
-// TestLockersTakeTurnsInWhatTheyPassOn: four Lockers of eight goroutines that always want one key. Each Locker has
+// TestLockersThatPassLocksOnTakeTurns: four Lockers of eight goroutines that always want one key. Each Locker has
 // the key for one window at a time. So none is without the key for longer than three windows of the others and one
 // more window, which the first turns may take.
-func TestLockersTakeTurnsInWhatTheyPassOn(t *testing.T) {
+func TestLockersThatPassLocksOnTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const lockers, window, hold = 4, 100 * time.Millisecond, 100 * time.Microsecond
 		masters := redlocktest.New(t, redlocktest.Count(5))
@@ -200,9 +200,9 @@ func TestPatienceEndsWhenALockIsNotPassedOn(t *testing.T) {
 	}
 }
 
-// TestWhoOnlyPollsGetsAKeyThatIsPassedOn: such a waiter is in no queue, like a client of another library, and gets no
-// notification.
-func TestWhoOnlyPollsGetsAKeyThatIsPassedOn(t *testing.T) {
+// TestAWaiterThatOnlyPollsGetsAKeyThatIsPassedOn: such a waiter is in no queue, like a client of another library, and
+// gets no notification.
+func TestAWaiterThatOnlyPollsGetsAKeyThatIsPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := redlocktest.New(t, redlocktest.Count(5))
 		masters.SlowDown(200 * time.Microsecond)

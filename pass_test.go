@@ -145,7 +145,7 @@ func isDone(k *redlock.Lock) bool {
 }
 
 // In these cases the next holder has to get its lock from the masters, and then it has another owner value.
-func TestALockIsNotPassedOn(t *testing.T) {
+func TestSomeReleasesGoToTheMastersInsteadOfAWaiter(t *testing.T) {
 	for name, tt := range map[string]struct {
 		opts redlock.Options
 		// before changes the lock before it is released.
@@ -198,7 +198,7 @@ func verifyInVain(t *testing.T, _ *line, k *redlock.Lock, masters fakes) {
 
 // The next holder gets no more time than the masters keep the key, and the masters keep the key for no longer than
 // that holder asked for.
-func TestALockIsPassedOnOnlyToWhomItsBoundCovers(t *testing.T) {
+func TestALockIsPassedOnOnlyToAWaiterWhoseTTLCoversIt(t *testing.T) {
 	for _, ttl := range []time.Duration{passTTL / 2, 2 * passTTL} {
 		bubble(t, 3, func(t *testing.T, masters fakes) {
 			l := masters.locker(t, redlock.Options{})
@@ -352,7 +352,7 @@ func TestWaitersThatGiveUpLoseNoPassedLock(t *testing.T) {
 }
 
 // Close refuses the waiters, and waits for the holder to which the lock was passed.
-func TestCloseWhileALockIsPassedOn(t *testing.T) {
+func TestCloseRefusesWaitersAndWaitsForAPassedLock(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
 		q, first := newLine(t, l, 3)
@@ -376,7 +376,7 @@ func TestCloseWhileALockIsPassedOn(t *testing.T) {
 }
 
 // When the context of Close ends, Close ends a lock that was passed on like every other lock.
-func TestCloseGivesUpAPassedLock(t *testing.T) {
+func TestCloseEndsAPassedLockWhenItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := newFakes(3)
 		l, err := redlock.New(masters.masters(), redlock.Options{Clock: newClock()})
@@ -396,7 +396,7 @@ func TestCloseGivesUpAPassedLock(t *testing.T) {
 }
 
 // Others get the key, however many goroutines of one Locker want it all the time.
-func TestALockerLetsOthersHaveWhatItPassesOn(t *testing.T) {
+func TestOtherLockersGetAKeyThatIsPassedOn(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	greedy, modest := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
 	ctx, stop := context.WithCancel(t.Context())
@@ -425,7 +425,7 @@ func TestALockerLetsOthersHaveWhatItPassesOn(t *testing.T) {
 }
 
 // A passed lock is renewed, lapses and has MaxHold as any other.
-func TestAPassedLockLivesAsAnyOther(t *testing.T) {
+func TestAPassedLockIsRenewedAndLapsesLikeAnyOther(t *testing.T) {
 	for name, tt := range map[string]struct {
 		opts []redlock.Option
 		ends time.Duration
@@ -464,7 +464,7 @@ func TestAPassedLockLivesAsAnyOther(t *testing.T) {
 }
 
 // Passes keep the order of the waiters.
-func TestPassesKeepTheOrderOfArrival(t *testing.T) {
+func TestLocksArePassedOnInTheOrderOfArrival(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
 		q, first := newLine(t, l, 6)

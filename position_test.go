@@ -29,7 +29,7 @@ func holdsFor(t *testing.T, masters redlocktest.Masters, d time.Duration) {
 }
 
 // The masters keep a position for a minute, and this one is needed for longer.
-func TestWhoAsksSeldomIsToldOfAReleaseHoweverLate(t *testing.T) {
+func TestAWaiterWithALongRetryEveryIsNotifiedOfALateRelease(t *testing.T) {
 	for _, c := range []struct{ every, held time.Duration }{
 		{30 * time.Second, 59 * time.Second},
 		{10 * time.Minute, 2 * time.Minute},
@@ -51,7 +51,7 @@ func TestWhoAsksSeldomIsToldOfAReleaseHoweverLate(t *testing.T) {
 }
 
 // A waiter keeps its position if the masters do not answer one of its attempts.
-func TestAPositionOutlastsALostAttempt(t *testing.T) {
+func TestAWaiterKeepsItsPositionAfterALostAttempt(t *testing.T) {
 	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
 		masters.Hold(key)
 		w := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(10*time.Minute))
@@ -98,7 +98,7 @@ func asks(t *testing.T, notify bool, opts ...redlock.Option) (n int32) {
 }
 
 // A waiter needs few requests to keep its position, and sends them only where they help.
-func TestWhoAsksSeldomAsksSeldom(t *testing.T) {
+func TestAWaiterSendsFewRequestsToKeepItsPosition(t *testing.T) {
 	every := redlock.RetryEvery(20 * time.Minute)
 	if n := asks(t, true, every); n < 120 || n > 155 {
 		t.Errorf("%d attempts within an hour, want one in 24 to 27 s", n)
@@ -111,7 +111,7 @@ func TestWhoAsksSeldomAsksSeldom(t *testing.T) {
 	}
 }
 
-func TestWhatKeepsThePositionIsNoAttempt(t *testing.T) {
+func TestKeepingAPositionCountsAsNoAttempt(t *testing.T) {
 	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
 		masters.Hold(key)
 		began := time.Now()
@@ -125,7 +125,7 @@ func TestWhatKeepsThePositionIsNoAttempt(t *testing.T) {
 
 // A waiter that stands still is notified once and does not react. The waiter behind it finds the free key by itself,
 // long before its RetryEvery.
-func TestAWaiterThatStandsStillDelaysWhoAsksSeldomByLessThanAMinute(t *testing.T) {
+func TestAStoppedWaiterDelaysAWaiterWithALongRetryEveryByLessThanAMinute(t *testing.T) {
 	inMemory(t, func(t *testing.T, masters redlocktest.Masters, _ *redlock.Locker) {
 		// so it asks every 24 s
 		l := masters.Locker(t, redlock.Options{Jitter: func(time.Duration) time.Duration { return 0 }})
@@ -234,7 +234,7 @@ func TestAWaiterThatGivesUpLeavesAKeptKeyToTheNext(t *testing.T) {
 // A process has one position for all of its waiters, and the latest request of any waiter sets the age of the
 // position. When the oldest waiter is cancelled, another process comes first, without a notification. When the other
 // waiter is cancelled too, that process has to learn that the key is kept.
-func TestAKeptKeyIsKnownToSomebodyWhoeverGivesUp(t *testing.T) {
+func TestSomeWaiterKnowsOfAKeptKeyWhenOthersStopWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const kept = 5 * time.Second
 		masters := redlocktest.New(t, redlocktest.Count(3))
@@ -352,7 +352,7 @@ func seldom(t *testing.T, seed uint64) (idle time.Duration, taken int) {
 }
 
 // Waiters in front may be cancelled and their notifications may be lost. A waiter still takes a free key soon.
-func TestAFreeKeyIsNotLeftToThoseWhoAskSeldom(t *testing.T) {
+func TestAFreeKeyDoesNotWaitForAWaiterWithALongRetryEvery(t *testing.T) {
 	for seed := range uint64(soak.Or(8, 200)) {
 		idle, taken := seldom(t, seed)
 		if idle > atOnce {

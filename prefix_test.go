@@ -144,7 +144,7 @@ type unheard struct{ redlock.Master }
 
 // A waiter that uses one name of a lock is notified when the lock is released under another name. Waiters for both
 // names are in the same queue.
-func TestWaitersAreNotifiedWhicheverNameTheyUse(t *testing.T) {
+func TestWaitersAreNotifiedByKeyWithAndWithoutPrefix(t *testing.T) {
 	for name, c := range map[string]struct {
 		holder, waiter string // prefixes
 		deaf           bool
@@ -186,7 +186,7 @@ func TestWaitersAreNotifiedWhicheverNameTheyUse(t *testing.T) {
 }
 
 // A waiter for several keys moves to the queue of the key that is held, and leaves the queue of a free key.
-func TestSeveralKeysWithAPrefixWaitForTheOneInTheWay(t *testing.T) {
+func TestAWaiterForSeveralKeysWithAPrefixQueuesForTheHeldKey(t *testing.T) {
 	for _, prefix := range []string{"", "a:"} {
 		inMemory(t, func(t *testing.T, masters redlocktest.Masters, _ *redlock.Locker) {
 			l := masters.Locker(t, redlock.Options{Prefix: prefix})
@@ -233,7 +233,7 @@ func (s *seen) add(what any) {
 }
 
 // Only the masters see the Prefix. No error, no event and no key of a lock shows it.
-func TestAPrefixIsSeenOnMastersOnly(t *testing.T) {
+func TestOnlyMastersSeeThePrefix(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &seen{kind: make(map[redlock.EventKind]bool)}
 		masters := redlocktest.New(t, redlocktest.Count(3))

@@ -85,7 +85,7 @@ func TestHazard115WhatIsPrintedHasNamesAndNoSecrets(t *testing.T) {
 	}
 }
 
-func TestHazard113WhoHasOptionsNeedsNoClient(t *testing.T) {
+func TestHazard113OptionsAreEnoughWithoutAClient(t *testing.T) {
 	const password = "hush-hush"
 	servers := redistest.StartN(t, 3, redistest.WithPassword(password))
 	masters := make([]*redis.Options, len(servers))

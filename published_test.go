@@ -12,7 +12,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-func TestWhoAsksForTheHolderIsToldWhatIsPublished(t *testing.T) {
+func TestHolderReturnsThePublishedValue(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{Identity: "orders-7"})
 	value := "10.0.0.1:80\x00}/{" + strings.Repeat("x", 4000)

@@ -147,7 +147,7 @@ func jointJudges() map[string]jointJudge {
 // this many masters together.
 const mostJointMasters = 7
 
-func TestVerdictsOfTwoSetsAreWhatEveryCompletionOfTheVotesLeadsTo(t *testing.T) {
+func TestAVerdictOfTwoSetsHoldsForAllPossibleLaterVotes(t *testing.T) {
 	for name, j := range jointJudges() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -164,7 +164,7 @@ func TestVerdictsOfTwoSetsAreWhatEveryCompletionOfTheVotesLeadsTo(t *testing.T) 
 }
 
 // Wrong ways to count two sets, which the specification has to tell apart.
-func TestTheSpecificationOfTwoSetsTellsWrongJudgesApart(t *testing.T) {
+func TestTheSpecificationOfTwoSetsRejectsWrongVerdicts(t *testing.T) {
 	specs := jointJudges()
 	all := func(c classes) (n, granted, refused, unknown int) {
 		for _, v := range c {

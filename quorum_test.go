@@ -87,7 +87,7 @@ func unanimous(spec judge, n, granted, refused, unknown int) redlock.Verdict {
 	return verdict
 }
 
-func TestVerdictsAreWhatEveryCompletionOfTheVotesLeadsTo(t *testing.T) {
+func TestAVerdictHoldsForAllPossibleLaterVotes(t *testing.T) {
 	for name, test := range map[string]struct{ judge, spec judge }{
 		"acquire": {redlock.Acquired, acquiredSpec},
 		"extend":  {redlock.Extended, extendedSpec},
@@ -119,7 +119,7 @@ func everyTally(f func(n, granted, refused, unknown int)) {
 	}
 }
 
-func TestTheSpecificationTellsWrongJudgesApart(t *testing.T) {
+func TestTheSpecificationRejectsWrongVerdicts(t *testing.T) {
 	for name, wrong := range map[string]judge{
 		"half is enough": func(n, g, r, u int) redlock.Verdict {
 			if g*2 >= n {

@@ -41,7 +41,7 @@ func TestS2ThreeAcquiresNeedThreeReleases(t *testing.T) {
 	must(t, try(t, other, key, redlock.Reentrant("job-1")))
 }
 
-func TestAnAcquireUnderTheLocksContextEntersAgain(t *testing.T) {
+func TestAnAcquireUnderTheLocksContextIsReentrant(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
 	for name, opt := range map[string]redlock.Option{
@@ -69,7 +69,7 @@ func TestAnAcquireUnderTheLocksContextEntersAgain(t *testing.T) {
 	}
 }
 
-func TestEnteringUnderALockOfAnotherKeyIsAnOrdinaryAcquire(t *testing.T) {
+func TestAnAcquireUnderALockOfAnotherKeyIsOrdinary(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
 	outer := take(t, l, "other", longTTL, redlock.Reentrant("me"))
@@ -87,7 +87,7 @@ func TestEnteringUnderALockOfAnotherKeyIsAnOrdinaryAcquire(t *testing.T) {
 }
 
 // SOURCES S1: locking twice is a separate error, not an endless wait.
-func TestALockThatCanNotBeEnteredAgainSaysSo(t *testing.T) {
+func TestALockThatIsNotReentrantSaysSo(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
 	for name, test := range map[string]struct{ outer, inner []redlock.Option }{
@@ -127,7 +127,7 @@ func TestALockThatCanNotBeEnteredAgainSaysSo(t *testing.T) {
 	}
 }
 
-func TestAReaderEntersBesideItself(t *testing.T) {
+func TestAReaderCanAcquireTheSameKeyAgain(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
 	outer := take(t, l, key, longTTL, redlock.Shared())
@@ -195,7 +195,7 @@ func TestALapsedInnerHoldDoesNotEndTheOuterOne(t *testing.T) {
 
 // Only an owner can release: Release needs a handle, and only an owner has a handle. There is one more case, a hold
 // that was removed by hand. It has a separate error.
-func TestAHoldThatIsNotThereAnyMoreIsAnErrorOfItsOwn(t *testing.T) {
+func TestALostReentrantHoldHasASeparateError(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
 	lock := take(t, l, key, longTTL, redlock.Reentrant("me"))
@@ -214,7 +214,7 @@ func TestAHoldThatIsNotThereAnyMoreIsAnErrorOfItsOwn(t *testing.T) {
 
 // Masters are silent for a moment when an owner enters its lock again, while other owners of the same process wait
 // for the key. The owner that enters must not queue behind these waiters.
-func TestEnteringAgainDoesNotWaitBehindThoseWhoWait(t *testing.T) {
+func TestAReentrantAcquireDoesNotQueueBehindOtherWaiters(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartN(t, 3)
 	failed := make(chan struct{}, 100)

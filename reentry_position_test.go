@@ -78,7 +78,7 @@ func comesAtOnce(t *testing.T, w *waiting, released time.Time) {
 	}
 }
 
-func TestWhoGivesUpTakesNoPositionFromTheNextOfItsProcess(t *testing.T) {
+func TestACancelledWaiterTakesNoPositionFromTheNextOfItsProcess(t *testing.T) {
 	farAway(t, single.Leave, func(t *testing.T, masters redlocktest.Masters, l, _ *redlock.Locker) {
 		masters.Hold(key)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -264,10 +264,10 @@ func (m notifying) Do(ctx context.Context, batch []*single.Call) {
 	}
 }
 
-// TestWhoeverWaitsStandsInTheMastersQueues is the property. Goroutines of a Locker take the key, wait for it, are
+// TestEveryWaitingProcessIsInTheMastersQueues is the property. Goroutines of a Locker take the key, wait for it, are
 // cancelled and come again. Each request takes a different time. If a goroutine waits at the end, its process is in
 // the queues of a quorum, however seldom the goroutine asks.
-func TestWhoeverWaitsStandsInTheMastersQueues(t *testing.T) {
+func TestEveryWaitingProcessIsInTheMastersQueues(t *testing.T) {
 	for seed := range uint64(soak.Or(300, 3000)) {
 		bubble(t, 3, func(t *testing.T, masters fakes) {
 			random := rand.New(rand.NewPCG(seed, 0))

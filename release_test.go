@@ -12,7 +12,7 @@ import (
 
 // The documentation of Release describes ErrNoQuorum: the lock is over for its holder, its key keeps others out, and
 // the key is gone soon after the masters are back.
-func TestAReleaseThatIsNotConfirmedIsMadeUpForWhenTheMastersAreBack(t *testing.T) {
+func TestAnUnconfirmedReleaseIsRepeatedWhenTheMastersAreBack(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l, other := masters.locker(t, redlock.Options{}), masters.locker(t, redlock.Options{})
 		lock := acquire(t, l, longTTL)
@@ -33,7 +33,7 @@ func TestAReleaseThatIsNotConfirmedIsMadeUpForWhenTheMastersAreBack(t *testing.T
 }
 
 // A release waits behind an extension that is not answered, so the masters' answers to it end after it was decided.
-func TestReleaseAgainSaysTheSameWhateverComesLate(t *testing.T) {
+func TestARepeatedReleaseReturnsTheSameAfterLateReplies(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		lock := acquire(t, masters.locker(t, redlock.Options{}), longTTL)
 		masters.behave(func(*single.Request) act { return act{lost: true} })

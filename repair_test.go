@@ -56,7 +56,7 @@ func lostUnseen(t *testing.T) (err error) {
 
 // A majority had lost the key. So an extension must not win by keys that an earlier extension set again, although the
 // earlier one was not decided.
-func TestAFailedExtensionSetsNothingAgain(t *testing.T) {
+func TestKeysThatAFailedExtensionSetDoNotCount(t *testing.T) {
 	is(t, lostUnseen(t), redlock.ErrNotHeld)
 }
 
@@ -127,7 +127,7 @@ func TestHeldRepairsNothing(t *testing.T) {
 
 // A repair leaves a key alone that belongs to another owner by now. It also skips a master where the hold is over
 // before the repair arrives.
-func TestARepairTakesNothingFromAnybody(t *testing.T) {
+func TestARepairTakesNoKeyFromAnotherOwner(t *testing.T) {
 	mended(t, 1, func(t *testing.T, lock *redlock.Lock, masters fakes) {
 		masters[0].behave(repairs(act{before: 10 * time.Millisecond}))
 		must(t, lock.Extend(t.Context(), longTTL))

@@ -95,7 +95,7 @@ func TestHazard28ACounterIsKeptThoughNotEveryAcquisitionAsks(t *testing.T) {
 }
 
 // A master that refuses an acquisition has not received the command that keeps the counter.
-func TestACounterIsNotTakenForKeptWhereTheKeyWasRefused(t *testing.T) {
+func TestARefusedAcquisitionDoesNotCountAsKeepingTheCounter(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l, _, left := retaining(t, servers)
 	setByHand(t, servers[:1], "orphan", longTTL)

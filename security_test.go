@@ -244,7 +244,7 @@ func TestNoErrorContainsAnOwnerOrAPassword(t *testing.T) {
 }
 
 // A caller that prints a lock in a log wants to see its key.
-func TestAPrintedLockDoesNotTellItsOwner(t *testing.T) {
+func TestAPrintedLockDoesNotShowItsOwner(t *testing.T) {
 	locker := dial(t, redistest.StartN(t, 1), redlock.Options{})
 	lock := acquire(t, locker, longTTL)
 	random := lock.Owner()[strings.LastIndexByte(lock.Owner(), '/')+1:]

@@ -253,7 +253,7 @@ func TestATokenIsNotGivenOutBeforeBothGroupsHaveIt(t *testing.T) {
 	must(t, lock.Release(t.Context()))
 }
 
-func TestAWaiterOfTheTransitionIsCalledByAReleaseOfBefore(t *testing.T) {
+func TestWaitersOfATransitionAreNotifiedByItsNeighbours(t *testing.T) {
 	f := startFleet(t, 3, "a", "b")
 	before, during, after := f.oldTransitionNew(t, redlock.Options{})
 	k := keyIn(t, after, "b")

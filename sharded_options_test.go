@@ -14,7 +14,7 @@ import (
 
 // The masters of two groups lock a key that moves, and each group has made promises. The lock keeps the weakest of
 // these promises, whichever group makes it.
-func TestALockInTwoGroupsKeepsWhatEitherGroupPromises(t *testing.T) {
+func TestALockInTwoGroupsPromisesOnlyWhatBothGroupsPromise(t *testing.T) {
 	lax := redlock.Options{DriftFactor: 0.01, RequestTimeout: 50 * time.Millisecond, RestartGuard: time.Hour}
 	strict := redlock.Options{DriftFactor: 0.2, RequestTimeout: 300 * time.Millisecond, RestartGuard: 2 * longTTL}
 	for name, groups := range map[string][2]redlock.Options{"old": {strict, lax}, "new": {lax, strict}} {

@@ -146,7 +146,7 @@ var placesForEver = map[string]string{
 	"user:7": "b", "user:8": "eu-1", "{cart}1": "eu-1",
 }
 
-func TestWhereAKeyBelongsNeverChanges(t *testing.T) {
+func TestTheGroupOfAKeyNeverChanges(t *testing.T) {
 	s := onPaper(t, "a", "b", "c", "eu-1")
 	for k, want := range placesForEver {
 		if got := s.GroupOf(k); got != want {
@@ -155,7 +155,7 @@ func TestWhereAKeyBelongsNeverChanges(t *testing.T) {
 	}
 }
 
-func TestKeysWithOneHashTagAreOfOneGroup(t *testing.T) {
+func TestKeysWithOneHashTagBelongToOneGroup(t *testing.T) {
 	s := onPaper(t, "a", "b", "c", "d")
 	for i := range 1000 {
 		tag := fmt.Sprintf("user:%d", i)
@@ -180,7 +180,7 @@ func TestKeysWithOneHashTagAreOfOneGroup(t *testing.T) {
 	}
 }
 
-func TestShardedRefusesWhatCanNotBeMeant(t *testing.T) {
+func TestShardedRefusesContradictoryGroups(t *testing.T) {
 	one, two := []redlock.Master{unasked("1:1")}, []redlock.Master{unasked("2:1"), unasked("2:2")}
 	a, b := sharded.Group{Name: "a", Masters: one}, sharded.Group{Name: "b", Masters: two}
 	for name, c := range map[string]struct {

@@ -216,7 +216,7 @@ func TestS4AWaitingWriterIsNotStarved(t *testing.T) {
 }
 
 // A writer that tries once keeps no reader out.
-func TestAWriterThatDoesNotWaitKeepsNobodyOut(t *testing.T) {
+func TestAWriterThatDoesNotWaitKeepsNoReadersOut(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
 	held := take(t, a, key, longTTL, redlock.Shared())
@@ -227,7 +227,7 @@ func TestAWriterThatDoesNotWaitKeepsNobodyOut(t *testing.T) {
 }
 
 // A writer that gave up keeps readers out for a moment only.
-func TestAWriterThatGaveUpLetsReadersIn(t *testing.T) {
+func TestACancelledWriterLetsReadersIn(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
 	held := take(t, a, key, longTTL, redlock.Shared())

@@ -53,7 +53,7 @@ func (s stage) another(t *testing.T) *redlock.Locker {
 }
 
 // S0: a refusal returns for how long the key is still held.
-func TestSourceS0ARefusalTellsTheRemainingTTL(t *testing.T) {
+func TestSourceS0ARefusalReportsTheRemainingTTL(t *testing.T) {
 	onStage(t, func(t *testing.T, s stage) {
 		lock := acquire(t, s.locker, longTTL)
 		_, err := s.another(t).TryAcquire(t.Context(), key, longTTL)
@@ -217,7 +217,7 @@ func TestSourceS1ClientsClocksNeedNotAgree(t *testing.T) {
 }
 
 // S3: ask who holds the lock, and whether a given owner does.
-func TestSourceS3AskWhoHolds(t *testing.T) {
+func TestSourceS3HolderNamesTheHolder(t *testing.T) {
 	onStage(t, func(t *testing.T, s stage) {
 		other := s.another(t)
 		holder, err := other.Holder(t.Context(), key)
@@ -260,7 +260,7 @@ func TestSourceS3GoroutinesHaveTheirOwnLocks(t *testing.T) {
 }
 
 // S3: a release wakes a waiter, which does not have to wait for a ttl.
-func TestSourceS3AReleaseWakesWhoWaits(t *testing.T) {
+func TestSourceS3AReleaseWakesAWaiter(t *testing.T) {
 	onStage(t, func(t *testing.T, s stage) {
 		lock := acquire(t, s.locker, time.Hour)
 		other := s.another(t)

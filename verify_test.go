@@ -14,7 +14,7 @@ import (
 
 // A Verify is sent as an extension that extends nothing. Events, metrics and errors must show it as a Verify:
 // otherwise these extensions would hide a renewal that fails.
-func TestVerifyIsToldAsVerify(t *testing.T) {
+func TestObserversSeeVerifyAsItsOwnOperation(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		var told []string
 		l := masters.locker(t,

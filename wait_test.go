@@ -97,7 +97,7 @@ func TestAttemptsWithoutAQuorumCountAndSayWhy(t *testing.T) {
 	})
 }
 
-func TestAWaitThatItsContextEndsSaysBothWhyAndWhatFor(t *testing.T) {
+func TestAWaitThatItsContextEndsNamesTheCauseAndTheKey(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		for _, m := range masters {
 			m.take("somebody", time.Hour)
@@ -262,7 +262,7 @@ func TestWaitersOfOneLockerComeInTheirOrder(t *testing.T) {
 	})
 }
 
-func TestAWaiterThatGivesUpLeavesTheLine(t *testing.T) {
+func TestACancelledWaiterLeavesTheQueue(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
 		held := acquire(t, l, longTTL)

@@ -13,7 +13,7 @@ import (
 
 // These masters send no notifications. A release wakes the first waiter of its own process, however seldom that
 // waiter would ask.
-func TestAReleaseWakesThoseWhoWaitInItsProcess(t *testing.T) {
+func TestAReleaseWakesWaitersOfItsProcess(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
 		holder := acquire(t, l, passTTL) // nobody waited then, so it is not passed on

@@ -47,7 +47,7 @@ func (c *callers) are(t *testing.T, when string, waiting, most, returned int) {
 
 // Each way out of a wait ends it for the Observer, too: the lock, a pass from a goroutine of the same process, the
 // caller's context, MaxAttempts and Close.
-func TestHazard125AnObserverKnowsWhoWaits(t *testing.T) {
+func TestHazard125ObserversSeeWaitersBegin(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		var c callers
 		l := masters.locker(t, redlock.Options{Observer: c.observe})

@@ -408,7 +408,7 @@ func TestMeaninglessRequestsAreNotSent(t *testing.T) {
 	}
 }
 
-func TestHazard64NamesOfTheLibrarysOwnAreNoKeys(t *testing.T) {
+func TestHazard64ReservedNamesAreNoKeys(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	for _, key := range []string{single.QueueKey("x"), single.CounterKey("x"), single.GuardKey, "redlock:"} {

@@ -88,7 +88,7 @@ func rules() []Mutant {
 			Name:   "eager-repair",
 			Breaks: "every extension sets the key again, also one that is not won, and the next one counts it",
 			Edits:  repairAtOnce,
-			Tests:  in(".", "TestAFailedExtensionSetsNothingAgain"),
+			Tests:  in(".", "TestKeysThatAFailedExtensionSetDoNotCount"),
 		},
 		{
 			Name:   "late-extend",
@@ -127,7 +127,8 @@ func rules() []Mutant {
 			Breaks: "the greatest of the masters' counters is the token, and the others are not raised to it",
 			Edits:  []Edit{{"fenced.go", "return token, r.lock.locker.sets.majority(same)", "return token, true"}},
 			Sim:    []Sim{{Profile: "tokens", Oracle: "token-order"}},
-			Tests:  in(".", "TestHazard27TokensFollowTheOrderOfMajorities", "TestHazard27OneMasterAhead"),
+			Tests: in(".", "TestHazard27TokensFollowTheOrderOfMajorities",
+				"TestHazard27TokensStayInOrderWhenOneCounterIsAhead"),
 		},
 		{
 			Name:   "fresh-from-now",
@@ -155,7 +156,7 @@ func rules() []Mutant {
 				{"handover.go", "k, err := l.newLock(s)", "s.owner = string(h.Owner)\n\tk, err := l.newLock(s)"},
 				{"handover.go", "From: string(h.Owner), ", "From: \"another\", "},
 			},
-			Tests: in(".", "TestOneOfThoseWhoAttachHasTheLock", "TestNeverTwoHoldersWhenLocksAreHandedOver"),
+			Tests: in(".", "TestOnlyOneProcessCanAttach", "TestHandedOverLocksNeverHaveTwoHolders"),
 		},
 		{
 			Name:   "transfer-without-comparing",
@@ -166,8 +167,8 @@ func rules() []Mutant {
 				{"internal/store/plain.go", "from := v.what == aString && v.text == r.From", "from := v.what == " +
 					"aString && !mine"},
 			},
-			Tests: in(".", "TestOneOfThoseWhoAttachHasTheLock", "TestALockGoesOnInAnotherProcess",
-				"TestNeverTwoHoldersWhenLocksAreHandedOver"),
+			Tests: in(".", "TestOnlyOneProcessCanAttach", "TestALockContinuesInAnotherProcess",
+				"TestHandedOverLocksNeverHaveTwoHolders"),
 		},
 		{
 			Name:   "transfer-of-nothing",
@@ -179,13 +180,13 @@ func rules() []Mutant {
 				{"single/lua/transfer.lua", "if held == from then\n\tredis.call('SET', KEYS[1], owner, 'XX', " +
 					"'PX', ttl)", "if held ~= owner then\n\tredis.call('SET', KEYS[1], owner, 'PX', ttl)"},
 			},
-			Tests: in(".", "TestALockGoesOnInAnotherProcess"),
+			Tests: in(".", "TestALockContinuesInAnotherProcess"),
 		},
 		{
 			Name:   "attach-to-other-masters",
 			Breaks: "a process ends a lock that its masters can't have",
 			Edits:  []Edit{{"handover.go", "set.of(known) < set.quorum {", "set.of(known) < 0 {"}},
-			Tests:  in(".", "TestHazard109AHopelessAttachmentLeavesTheLock"),
+			Tests:  in(".", "TestHazard109AnAttachThatCannotSucceedLeavesTheLock"),
 		},
 		{
 			Name:   "attach-without-doubt",
@@ -220,7 +221,7 @@ func rules() []Mutant {
 				{"handover.go", "\tif err == nil {\n\t\tk.locker.forget(k)", "\tif err != nil " +
 					"{\n\t\tk.locker.forget(k)"},
 			},
-			Tests: in(".", "TestNeverTwoHoldersWhenLocksAreHandedOver"),
+			Tests: in(".", "TestHandedOverLocksNeverHaveTwoHolders"),
 		},
 		{
 			Name:   "one-master-is-current",
@@ -243,7 +244,7 @@ func rules() []Mutant {
 					"extend.go", "r.start = min(r.start, asOf)", "_ = asOf",
 				},
 			},
-			Tests: in(".", "TestAPauseAfterTheGenerationWasFoundCurrentShortensTheLock"),
+			Tests: in(".", "TestAPauseAfterTheGenerationCheckShortensTheLock"),
 		},
 		{
 			Name:   "generation-not-checked",
@@ -334,7 +335,8 @@ func rules() []Mutant {
 			Name:   "passed-in-doubt",
 			Breaks: "a lock is passed on that masters were found to have lost",
 			Edits:  []Edit{{"pass.go", "now < p.ends && !p.doubt", "now < p.ends"}},
-			Tests:  in(".", "TestALockIsNotPassedOn", "TestALockThatVerifyFoundLostIsNotPassedOn"),
+			Tests: in(".", "TestSomeReleasesGoToTheMastersInsteadOfAWaiter",
+				"TestALockThatVerifyFoundLostIsNotPassedOn"),
 		},
 		{
 			Name:   "passed-with-its-token",
@@ -396,7 +398,7 @@ func rules() []Mutant {
 			Breaks: "a waiter behind a lock that is passed on asks the masters, and can't receive it",
 			Edits:  []Edit{{"wait.go", "Patient: s.passable() && s.MaxAttempts == 0 && s.MaxOutage == 0, ", ""}},
 			Tests: in(".", "TestTwoGoroutinesPassALockOnAcrossASlowNetwork",
-				"TestOneThatGivesUpBehindALockThatIsPassedOn"),
+				"TestAWaiterCanStopWaitingBehindALockThatIsPassedOn"),
 		},
 		{
 			Name: "patient-for-nothing",
@@ -409,14 +411,14 @@ func rules() []Mutant {
 			Name:   "keeps-its-turn",
 			Breaks: "a process takes the key after its window, although its release has just notified another one",
 			Edits:  []Edit{{"release.go", "\t\tk.giveWay() //", "\t\t//"}},
-			Tests:  in(".", "TestWhoOnlyPollsGetsAKeyThatIsPassedOn"),
+			Tests:  in(".", "TestAWaiterThatOnlyPollsGetsAKeyThatIsPassedOn"),
 		},
 		{
 			Name: "no-breath",
 			Breaks: "a process asks for the key as soon as its window is over, so a client outside of the queues " +
 				"never finds it free",
 			Edits: []Edit{{"release.go", "ahead += k.passing.window / breathShare", "_ = breathShare"}},
-			Tests: in(".", "TestWhoOnlyPollsGetsAKeyThatIsPassedOn"),
+			Tests: in(".", "TestAWaiterThatOnlyPollsGetsAKeyThatIsPassedOn"),
 		},
 		{
 			Name:   "passed-and-released",

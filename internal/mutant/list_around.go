@@ -52,7 +52,7 @@ func around() []Mutant {
 				{"lock.go", "if k.state.Over() { // the Locker was shut down", "if false { // the Locker was " +
 					"shut down"},
 			},
-			Tests: in(".", "TestAnAcquisitionThatCloseGaveUpOnFails"),
+			Tests: in(".", "TestAnAcquisitionFailsWhenCloseReturnsBeforeIt"),
 		},
 		{
 			Name:   "ttl-within-the-allowance",
@@ -253,7 +253,7 @@ func around() []Mutant {
 					"max(0,\n\t\tcmp",
 				},
 			},
-			Tests: in(".", "TestALockInTwoGroupsKeepsWhatEitherGroupPromises"),
+			Tests: in(".", "TestALockInTwoGroupsPromisesOnlyWhatBothGroupsPromise"),
 		},
 		{
 			Name:   "shard-guard-of-one",
@@ -264,7 +264,7 @@ func around() []Mutant {
 					"b.RestartGuard == 0",
 				},
 			},
-			Tests: in(".", "TestALockInTwoGroupsKeepsWhatEitherGroupPromises"),
+			Tests: in(".", "TestALockInTwoGroupsPromisesOnlyWhatBothGroupsPromise"),
 		},
 		{
 			Name:   "shard-without-guard",
@@ -281,7 +281,7 @@ func around() []Mutant {
 			Name:   "shard-guards-differ",
 			Breaks: "a master of two groups has the restart guard of the first, whatever the other one says",
 			Edits:  []Edit{{"sharded/build.go", "if m.RestartGuard() != g.Options.RestartGuard {", "if m == nil {"}},
-			Tests:  in(".", "TestShardedRefusesWhatCanNotBeMeant"),
+			Tests:  in(".", "TestShardedRefusesContradictoryGroups"),
 		},
 		{
 			Name:   "semaphore-keeps-two",

@@ -22,13 +22,13 @@ func edges() []Mutant {
 				{"renew.go", "case k.renewal.round != nil && now >= k.renewal.deadline:", "case false:"},
 				{"renew.go", "\t\tat = min(at, k.renewal.deadline)\n", ""},
 			},
-			Tests: in(".", "TestARenewalIsTriedAgainBesideMastersThatDoNotReturn"),
+			Tests: in(".", "TestARenewalIsTriedAgainWhileAMasterHangs"),
 		},
 		{
 			Name:   "release-wakes-nobody",
 			Breaks: "a release that notifies no process does not notify the waiters of its process either",
 			Edits:  []Edit{{"wait.go", "\t\tl.queue.Wake(r.request.Keys)\n", ""}},
-			Tests:  in(".", "TestAReleaseWakesThoseWhoWaitInItsProcess"),
+			Tests:  in(".", "TestAReleaseWakesWaitersOfItsProcess"),
 		},
 		{
 			Name:   "split-without-chance",
@@ -70,7 +70,7 @@ func edges() []Mutant {
 				{"fenced.go", "!b.ended || b.Err != nil || b.Reply.Outcome != single.Granted {", "!b.ended || b.Err " +
 					"!= nil {"},
 			},
-			Tests: in(".", "TestACounterIsNotTakenForKeptWhereTheKeyWasRefused"),
+			Tests: in(".", "TestARefusedAcquisitionDoesNotCountAsKeepingTheCounter"),
 		},
 		{
 			Name:   "passed-while-closing",
@@ -110,7 +110,7 @@ func edges() []Mutant {
 					"return a.locker.sets[:1].majority(a.votes.granted)",
 				},
 			},
-			Tests: in(".", "TestAFailedAnnouncementNamesTheSetThatIsAway"),
+			Tests: in(".", "TestAFailedAnnouncementNamesTheSetThatDidNotAnswer"),
 		},
 		{
 			Name:   "announces-too-far",
@@ -122,7 +122,7 @@ func edges() []Mutant {
 			Name:   "announces-what-is-over",
 			Breaks: "an announcement of a generation succeeds where masters know a greater one",
 			Edits:  []Edit{{"generation.go", "case greatest > generation:", "case greatest > single.MaxToken:"}},
-			Tests:  in(".", "TestAnnounceSaysWhatTheMastersKeep"),
+			Tests:  in(".", "TestAnnounceReportsTheMastersGeneration"),
 		},
 		{
 			Name:   "context-of-another-parent",
@@ -145,7 +145,7 @@ func edges() []Mutant {
 			Edits: []Edit{
 				{"context.go", "if over := c.lock.Err(); over != nil {", "if over := error(nil); over != nil {"},
 			},
-			Tests: in(".", "TestHazard24AfterASuspensionEverythingKnows"),
+			Tests: in(".", "TestHazard24AfterASuspensionEveryMethodReportsTheLossOfTheLock"),
 		},
 		{
 			Name:   "context-of-what-is-over",
@@ -162,14 +162,14 @@ func edges() []Mutant {
 					"_ = err\n\treturn nil",
 				},
 			},
-			Tests: in(".", "TestDoTellsOfALockThatWasLost"),
+			Tests: in(".", "TestDoReportsALostLock"),
 		},
 		{
 			Name:   "do-goes-on",
 			Breaks: "the context of Do's function does not end with the lock",
 			Edits:  []Edit{{"context.go", "return fn(lock.Context(ctx))", "return fn(ctx)"}},
 			Tests: []Tests{
-				{Package: ".", Names: []string{"TestDoTellsOfALockThatWasLost"}, Crash: "goroutines in bubble are " +
+				{Package: ".", Names: []string{"TestDoReportsALostLock"}, Crash: "goroutines in bubble are " +
 					"blocked"},
 			},
 		},
@@ -224,7 +224,7 @@ func edges() []Mutant {
 			Edits: []Edit{
 				{"holder.go", "\t\tif masters >= set.quorum {\n\t\t\tn++", "\t\tif masters > 0 {\n\t\t\tn++"},
 			},
-			Tests: in(".", "TestOrphansOnAMinorityAreNobodys"),
+			Tests: in(".", "TestHolderNamesNoOwnerOfOrphansOnAMinority"),
 		},
 		{
 			Name:   "holder-named-by-a-minority",
@@ -232,13 +232,13 @@ func edges() []Mutant {
 			Edits: []Edit{
 				{"holder.go", "\tif votes >= set.quorum {\n\t\th.Identity", "\tif votes > 0 {\n\t\th.Identity"},
 			},
-			Tests: in(".", "TestHolderNamesNobodyWhomAMinorityHas"),
+			Tests: in(".", "TestHolderNamesNoOwnerThatOnlyAMinorityHas"),
 		},
 		{
 			Name:   "holder-for-too-long",
 			Breaks: "a key is said to be kept for as long as one master keeps it",
 			Edits:  []Edit{{"holder.go", "h.TTL = ttls[set.quorum-1]", "h.TTL = ttls[0]"}},
-			Tests:  in(".", "TestHolderTellsForHowLongAQuorumKeepsTheKey"),
+			Tests:  in(".", "TestHolderReportsHowLongAQuorumKeepsTheKey"),
 		},
 		{
 			Name:   "holder-unasked",

@@ -13,7 +13,7 @@ func engine() []Mutant {
 					"e.quorum\n\t\treachable", "wins = wins && c.granted > e.quorum\n\t\tlost = lost || " +
 					"c.granted+c.pending < e.quorum\n\t\treachable"},
 			},
-			Tests: in(".", "TestVerdictsAreWhatEveryCompletionOfTheVotesLeadsTo"),
+			Tests: in(".", "TestAVerdictHoldsForAllPossibleLaterVotes"),
 		},
 		{
 			Name:   "acquired-lost-early",
@@ -22,19 +22,19 @@ func engine() []Mutant {
 				{"quorum.go", "lost = lost || c.granted+c.pending < e.quorum\n\t\treachable", "lost = lost || " +
 					"c.granted+c.pending <= e.quorum\n\t\treachable"},
 			},
-			Tests: in(".", "TestVerdictsAreWhatEveryCompletionOfTheVotesLeadsTo"),
+			Tests: in(".", "TestAVerdictHoldsForAllPossibleLaterVotes"),
 		},
 		{
 			Name:   "extended-denied-early",
 			Breaks: "an extension is denied by one refusal too few",
 			Edits:  []Edit{{"quorum.go", "if c.refused > e.spare() {", "if c.refused >= e.spare() {"}},
-			Tests:  in(".", "TestVerdictsAreWhatEveryCompletionOfTheVotesLeadsTo"),
+			Tests:  in(".", "TestAVerdictHoldsForAllPossibleLaterVotes"),
 		},
 		{
 			Name:   "released-by-most",
 			Breaks: "a release says that the lock was held when a majority has said that it was not",
 			Edits:  []Edit{{"quorum.go", "if c.refused >= e.quorum {", "if c.refused > e.quorum {"}},
-			Tests:  in(".", "TestVerdictsAreWhatEveryCompletionOfTheVotesLeadsTo"),
+			Tests:  in(".", "TestAVerdictHoldsForAllPossibleLaterVotes"),
 		},
 		{
 			Name:   "unknown-is-refused",
@@ -53,7 +53,7 @@ func engine() []Mutant {
 			},
 			Tests: []Tests{
 				{
-					Package: ".", Names: []string{"TestReleaseAgainSaysTheSameWhateverComesLate"},
+					Package: ".", Names: []string{"TestARepeatedReleaseReturnsTheSameAfterLateReplies"},
 					Crash: "blocked goroutines remain",
 				},
 			},
@@ -68,13 +68,13 @@ func engine() []Mutant {
 			Name:   "shorter-extension-puts-off",
 			Breaks: "an extension by less than a renewal asks for puts the renewal off",
 			Edits:  []Edit{{"renew.go", "\t\tif planned > 0 && ttl < s.ttl {", "\t\tif planned < 0 {"}},
-			Tests:  in(".", "TestShorterExtensionsPutNoRenewalOff"),
+			Tests:  in(".", "TestAShorterExtensionDoesNotDelayARenewal"),
 		},
 		{
 			Name:   "time-overflows",
 			Breaks: "a ttl beyond the end of time is over at once",
 			Edits:  []Edit{{"clock.go", "if d > 0 && t > math.MaxInt64-d {", "if false {"}},
-			Tests:  in(".", "TestAMaxHoldBeyondTheEndOfTimeIsNone"),
+			Tests:  in(".", "TestAHugeMaxHoldIsNoLimit"),
 		},
 		{
 			Name:   "lapsed-too-early",
@@ -82,7 +82,7 @@ func engine() []Mutant {
 			Edits: []Edit{
 				{"clock.go", "return later(later(now, ttl), driftAllowance(ttl, factor))", "return later(now, ttl)"},
 			},
-			Tests: in(".", "TestAKeyIsGoneNoSoonerThanTheSlowestClockSays"),
+			Tests: in(".", "TestAKeyCountsAsGoneWhenTheSlowestClockSaysSo"),
 		},
 		{
 			Name:   "max-hold-ignored",
@@ -104,13 +104,13 @@ func engine() []Mutant {
 			Name:   "bound-goes-back",
 			Breaks: "an extension by less takes validity away",
 			Edits:  []Edit{{"lock.go", "k.until = max(k.until, until)", "k.until = until"}},
-			Tests:  in(".", "TestExtendMovesTheBoundAndNeverBack"),
+			Tests:  in(".", "TestExtendNeverShortensTheValidity"),
 		},
 		{
 			Name:   "err-without-clock",
 			Breaks: "Err does not read the clock: a lock is held until a timer has fired",
 			Edits:  []Edit{{"lock.go", "if !k.state.Over() && k.locker.clock.Now() >= k.until {", "if false {"}},
-			Tests:  in(".", "TestHazard24AfterASuspensionEverythingKnows"),
+			Tests:  in(".", "TestHazard24AfterASuspensionEveryMethodReportsTheLossOfTheLock"),
 		},
 		{
 			Name:   "failed-not-released",
@@ -144,7 +144,7 @@ func engine() []Mutant {
 			Name:   "spared-too-many",
 			Breaks: "a master that a quorum needs is spared acquisitions",
 			Edits:  []Edit{{"order.go", "limit := 2*sorted[set.quorum-1] + maxBehind", "limit := 2*sorted[0]"}},
-			Tests:  in(".", "TestAQuorumIsAlwaysAsked"),
+			Tests:  in(".", "TestAQuorumOfMastersAlwaysGetsTheRequest"),
 		},
 		{
 			Name:   "spares-everything",
@@ -152,7 +152,7 @@ func engine() []Mutant {
 			Edits: []Edit{
 				{"order.go", "if r.request.Op == single.Acquire {\n\t\tbehind =", "if true {\n\t\tbehind ="},
 			},
-			Tests: in(".", "TestOperationsOfAHoldAreNotSpared"),
+			Tests: in(".", "TestExtensionsAndReleasesGoToSlowMastersToo"),
 		},
 		{
 			Name:   "release-tells-late",
@@ -176,13 +176,13 @@ func engine() []Mutant {
 			Name:   "never-leaves",
 			Breaks: "a cancelled waiter stays in the masters' queues",
 			Edits:  []Edit{{"wait.go", "heirAfter); len(unclaimed) > 0 {", "heirAfter); len(unclaimed) < 0 {"}},
-			Tests:  in(".", "TestAWaiterThatGaveUpIsNotCalled"),
+			Tests:  in(".", "TestACancelledWaiterIsNotNotified"),
 		},
 		{
 			Name:   "position-lapses",
 			Breaks: "a waiter that asks seldom lets its position in the masters' queues lapse",
 			Edits:  []Edit{{"internal/contend/next.go", "\tcase subscribed:\n", "\tcase false:\n"}},
-			Tests:  in(".", "TestWhoAsksSeldomIsToldOfAReleaseHoweverLate"),
+			Tests:  in(".", "TestAWaiterWithALongRetryEveryIsNotifiedOfALateRelease"),
 		},
 		{
 			Name:   "position-asked-for-once",
@@ -190,26 +190,26 @@ func engine() []Mutant {
 			Edits: []Edit{
 				{"internal/contend/next.go", "refreshAfter = 24 * time.Second", "refreshAfter = 40 * time.Second"},
 			},
-			Tests: in(".", "TestAPositionOutlastsALostAttempt"),
+			Tests: in(".", "TestAWaiterKeepsItsPositionAfterALostAttempt"),
 		},
 		{
 			Name:   "position-counts",
 			Sample: true,
 			Breaks: "what keeps the position in the masters' queues counts as an attempt",
 			Edits:  []Edit{{"internal/contend/next.go", "Counts: v.Now >= p.due", "Counts: true"}},
-			Tests:  in(".", "TestWhatKeepsThePositionIsNoAttempt"),
+			Tests:  in(".", "TestKeepingAPositionCountsAsNoAttempt"),
 		},
 		{
 			Name:   "position-nowhere",
 			Breaks: "who asks seldom asks more often although no master can notify it",
 			Edits:  []Edit{{"internal/contend/next.go", "\tcase subscribed:\n", "\tcase true:\n"}},
-			Tests:  in(".", "TestWhoAsksSeldomAsksSeldom"),
+			Tests:  in(".", "TestAWaiterSendsFewRequestsToKeepItsPosition"),
 		},
 		{
 			Name:   "repairs-a-loss",
 			Breaks: "an extension that was not won sets keys again",
 			Edits:  []Edit{{"extend.go", "if r.verdict != won || k.state.Over()", "if k.state.Over()"}},
-			Tests:  in(".", "TestAFailedExtensionSetsNothingAgain"),
+			Tests:  in(".", "TestKeysThatAFailedExtensionSetDoNotCount"),
 		},
 		{
 			Name:   "repair-trusted",
@@ -230,7 +230,7 @@ func engine() []Mutant {
 			Name:   "repair-too-short",
 			Breaks: "a repaired key lives for the extension's ttl, although the hold counts on it for longer",
 			Edits:  []Edit{{"extend.go", "return max(r.request.TTL, min(", "return min(r.request.TTL, min("}},
-			Tests:  in(".", "TestARepairLivesAsLongAsTheHold"),
+			Tests:  in(".", "TestARepairedKeyHasTheTTLOfTheHold"),
 		},
 		{
 			Name:   "extension-from-before",
@@ -238,7 +238,7 @@ func engine() []Mutant {
 			Edits: []Edit{
 				{"extend.go", "if x.begun > asked && x.latest", "if x.begun >= asked && x.latest != nil && x.latest"},
 			},
-			Tests: in(".", "TestAnExtensionCountsFromWhenItWasAskedFor"),
+			Tests: in(".", "TestValidityAfterAnExtensionCountsFromItsRequest"),
 		},
 		{
 			Name:   "renews-once-more",
@@ -267,7 +267,7 @@ func engine() []Mutant {
 			Name:   "waits-for-nothing",
 			Breaks: "a wait has no end although an operator has to mend something",
 			Edits:  []Edit{{"complaint.go", "by == 0 || now < by {", "by >= 0 {"}},
-			Tests:  in(".", "TestWhatOneSetCanNotGrantIsNotHiddenByItsOwnOutage"),
+			Tests:  in(".", "TestARefusalByASetIsReportedDuringItsOwnOutage"),
 		},
 		{
 			Name:   "mends-at-once",
@@ -283,7 +283,7 @@ func engine() []Mutant {
 			Edits: []Edit{
 				{"wait.go", "err != nil && turn && w.rounds == 0 {", "err != nil && turn && w.rounds < 0 {"},
 			},
-			Tests: in(".", "TestHazard105AWaitEndsForEveryFaultAsItsTableSays"),
+			Tests: in(".", "TestHazard105TheTableOfFaultsSaysWhenAWaitEnds"),
 		},
 		{
 			Name:   "election-gives-up",
@@ -301,7 +301,7 @@ func engine() []Mutant {
 			Name:   "provider-unknown",
 			Breaks: "refused credentials that a provider has made count as a wrong password",
 			Edits:  []Edit{{"single/faults.go", "case m.renews && isRefusedUser(err):", "case false:"}},
-			Tests:  in(".", "TestHazard105AWaitEndsForEveryFaultAsItsTableSays"),
+			Tests:  in(".", "TestHazard105TheTableOfFaultsSaysWhenAWaitEnds"),
 		},
 		{
 			Name:   "closed-client-passes",
@@ -347,7 +347,7 @@ func engine() []Mutant {
 			Name:   "passed-when-extended",
 			Breaks: "a lock is passed on that was extended",
 			Edits:  []Edit{{"pass.go", " && k.extending.begun == 0", ""}},
-			Tests:  in(".", "TestALockIsNotPassedOn"),
+			Tests:  in(".", "TestSomeReleasesGoToTheMastersInsteadOfAWaiter"),
 		},
 		{
 			Name:   "ttl-beyond-guard",
@@ -365,14 +365,14 @@ func engine() []Mutant {
 			Name:   "shard-whole-key",
 			Breaks: "keys with one hash tag are spread over the groups",
 			Edits:  []Edit{{"sharded/rendezvous.go", "found && tag != \"\" {", "found && tag == \"\" {"}},
-			Tests:  in(".", "TestKeysWithOneHashTagAreOfOneGroup"),
+			Tests:  in(".", "TestKeysWithOneHashTagBelongToOneGroup"),
 			Sample: true,
 		},
 		{
 			Name:   "shard-least",
 			Breaks: "a key belongs to the group with the smallest score",
 			Edits:  []Edit{{"sharded/rendezvous.go", "at < 0 || score > best {", "at < 0 || score < best {"}},
-			Tests:  in(".", "TestWhereAKeyBelongsNeverChanges"),
+			Tests:  in(".", "TestTheGroupOfAKeyNeverChanges"),
 		},
 		{
 			Name:   "leader-always",

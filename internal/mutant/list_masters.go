@@ -41,7 +41,7 @@ func oneMaster() []Mutant {
 					"c.Sent = takes || true",
 				},
 			},
-			Tests: in(".", "TestWhatWasRefusedIsNotReleased"),
+			Tests: in(".", "TestARefusedAcquisitionIsNotReleased"),
 		},
 		{
 			Name:   "call-broken-was-not-sent",
@@ -93,7 +93,7 @@ func oneMaster() []Mutant {
 			Name:   "command-reserved-names",
 			Breaks: "keys that the library keeps for itself are locked",
 			Edits:  []Edit{{"single/command.go", "case slices.ContainsFunc(r.Keys, Reserved):", "case false:"}},
-			Tests:  in("single", "TestHazard64NamesOfTheLibrarysOwnAreNoKeys"),
+			Tests:  in("single", "TestHazard64ReservedNamesAreNoKeys"),
 			Sample: true,
 		},
 		{

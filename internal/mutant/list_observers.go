@@ -2,7 +2,7 @@ package mutant
 
 // observers are the mutants of the code that informs an operator of an outage.
 func observers() []Mutant {
-	const waits = "TestHazard125AnObserverKnowsWhoWaits"
+	const waits = "TestHazard125ObserversSeeWaitersBegin"
 	return []Mutant{
 		{
 			Name:   "waits-untold",

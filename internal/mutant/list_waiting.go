@@ -47,14 +47,14 @@ func waiting() []Mutant {
 			Name:   "heirs-ask-at-once",
 			Breaks: "each of many cancelled waiters has the next one ask the masters",
 			Edits:  []Edit{{"wait.go", "heirAfter = contend.MaxPause / 2", "heirAfter = 0"}},
-			Tests:  in(".", "TestHazard101HoweverManyGiveUpTheMastersAreAskedAsByOne"),
+			Tests:  in(".", "TestHazard101ManyCancelledWaitersCostTheMastersAsMuchAsOne"),
 		},
 		{
 			Name: "departure-takes-the-next",
 			Breaks: "a waiter that begins while its process leaves the masters' queues does not look whether it was " +
 				"removed, too",
 			Edits: []Edit{{"depart.go", "l.queue.Dequeued(d.request.Keys)", "_ = d"}},
-			Tests: in(".", "TestWhoGivesUpTakesNoPositionFromTheNextOfItsProcess"),
+			Tests: in(".", "TestACancelledWaiterTakesNoPositionFromTheNextOfItsProcess"),
 		},
 		{
 			Name: "departure-late-takes-the-next",
@@ -91,7 +91,7 @@ func waiting() []Mutant {
 			Breaks: "a process that hands a lock over stays in the masters' queues, and is notified in the place of " +
 				"another one",
 			Edits: []Edit{{"handover.go", "len(unclaimed) > 0 && queued {", "len(unclaimed) < 0 && queued {"}},
-			Tests: in(".", "TestALockThatWasPassedOnAndHandedOverLeavesNobodyInTheQueues"),
+			Tests: in(".", "TestALockThatWasPassedOnAndHandedOverLeavesNoQueueEntry"),
 		},
 		{
 			Name:   "plain-claims-nothing",
@@ -121,7 +121,7 @@ func waiting() []Mutant {
 			Edits: []Edit{
 				{"depart.go", "newDeparture(l, s, stays, true, after)", "newDeparture(l, s, stays, false, after)"},
 			},
-			Tests: in(".", "TestHazard97TheFirstOfAQueueStarvesNobodyBehindReadersWhoKeepComing"),
+			Tests: in(".", "TestHazard97TheFirstWaiterDoesNotStarveOthersWhileReadersOverlap"),
 		},
 		{
 			Name:   "leaves-once",
@@ -163,7 +163,7 @@ func waiting() []Mutant {
 			Name:   "claim-lapses",
 			Breaks: "a writer that asks seldom lets readers in between its attempts",
 			Edits:  []Edit{{"internal/contend/next.go", "case p.Claims:", "case false:"}},
-			Tests:  in(".", "TestHazard98AWriterKeepsNewReadersOutHoweverSeldomItAsks"),
+			Tests:  in(".", "TestHazard98AWriterWithALongRetryEveryKeepsNewReadersOut"),
 		},
 		{
 			Name:   "claim-outlives-its-writer",
@@ -177,7 +177,7 @@ func waiting() []Mutant {
 			Name:   "owners-are-not-let-in",
 			Breaks: "who enters a lock again waits behind those who wait for that very lock",
 			Edits:  []Edit{{"internal/waitqueue/waitqueue.go", "\t\tchosen.wake(Enters)\n", ""}},
-			Tests:  in(".", "TestHazard99AnOwnerThatHasTheKeyIsLetInBehindThoseWhoWaitForIt"),
+			Tests:  in(".", "TestHazard99AReentrantOwnerGetsInBehindWaiters"),
 		},
 		{
 			Name:   "owners-all-ask",
@@ -218,7 +218,7 @@ func waiting() []Mutant {
 			Name:   "passed-late-ends-the-wait",
 			Breaks: "a wait ends when it was passed a lock that is over by then",
 			Edits:  []Edit{{"wait.go", "\t\tif err != errPassedLate {", "\t\tif w != nil {"}},
-			Tests:  in(".", "TestNoLockIsPassedOnThatIsOver"),
+			Tests:  in(".", "TestAnEndedLockIsNotPassedOn"),
 		},
 	}
 }

@@ -151,7 +151,7 @@ func connections() []Mutant {
 			Name:   "wire-shows-owners",
 			Breaks: "an error shows the owner value that a server quotes",
 			Edits:  []Edit{{"single/batch.go", "\thideSecrets(todo)\n", ""}},
-			Tests:  in(".", "TestHazard119NothingShowsAnOwnerThatAServerQuotes"),
+			Tests:  in(".", "TestHazard119NoErrorShowsAnOwnerThatAServerQuotes"),
 		},
 	}
 }
