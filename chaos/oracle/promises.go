@@ -9,15 +9,20 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
+// lateContexts is the share of acquisitions that may ignore the end of their context. Of this library none does: where
+// the machine did not stand still, the slowest returned LATEST after its context, in LATEN acquisitions of all scenarios
+// at a load of 20 on two processors.
+const lateContexts = 0.1
+
 // The names of Contexts and Starved.
 const (
 	NameContext = "context"
 	NameService = "service"
 )
 
-// Contexts finds that acquisitions go on after the context of their caller has ended: more than a quarter of those that
-// were still under way then, and three at least, returned later than within after that. Time in which the machine or
-// the client stood still does not count.
+// Contexts finds acquisitions that go on after the context of their caller has ended. Contexts allows each of them to
+// return within the given time after that, and a tenth of them to take longer; more only if chance explains it. Time in
+// which the machine or the client stood still does not count.
 func Contexts(v *history.View, within time.Duration) []Violation {
 	still, paused := stalls(v), pauses(v)
 	overdue, late := 0, Violation{Oracle: NameContext}
@@ -39,7 +44,7 @@ func Contexts(v *history.View, within time.Duration) []Violation {
 		}
 		late.Attempts = append(late.Attempts, a.ID)
 	}
-	if n := len(late.Attempts); n < 3 || 4*n <= overdue {
+	if !beyondChance(len(late.Attempts), overdue, lateContexts) {
 		return nil
 	}
 	late.Text = fmt.Sprintf("%d of %d acquisitions went on for more than %v after the context of their caller had "+
@@ -48,8 +53,8 @@ func Contexts(v *history.View, within time.Duration) []Violation {
 	return []Violation{late}
 }
 
-// Starved finds clients that got nothing, although they asked for longer than bound while they could reach a majority,
-// and the other clients got ten holds each and more.
+// Starved finds clients that got no lock although they asked for longer than bound with a majority in reach, while
+// every other client got at least ten.
 func Starved(v *history.View, bound time.Duration) []Violation {
 	reach, still := newReach(v), stalls(v)
 	asked, got := make(map[int][]window), make(map[int]int)

@@ -26,9 +26,11 @@ func TestHazard137AnAcquisitionThatIgnoresItsContextIsFound(t *testing.T) {
 				asks(h, 1000*n, 10, 900, history.Acquired)
 			}
 		}, 1},
-		{"two of them go on", func(h *tape) {
-			asks(h, 0, 10, 900, history.Acquired)
+		{"two of four go on", func(h *tape) {
+			asks(h, 0, 10, 15, history.Cancelled)
+			asks(h, 500, 10, 15, history.Cancelled)
 			asks(h, 1000, 10, 900, history.Acquired)
+			asks(h, 2000, 10, 900, history.Acquired)
 		}, 0},
 		{"there was no end to wait for", func(h *tape) {
 			for n := range int64(4) {
