@@ -27,8 +27,9 @@ type Quiet struct {
 
 // Victims finds quiet attempts ([history.Attempt.Quiet]) that were harmed while their client could
 // reach a majority of masters. No other client wants their keys, so the load on other keys did the
-// harm. A renewed hold must not be lost, and a free key must be acquired within bound. Victims lets the share allowed of
-// acquisitions take longer, and more of them if chance explains it.
+// harm. A renewed hold must not be lost, and a free key must be acquired within bound. The share allowed of acquisitions
+// may take longer, and, if faults came on, the share allowed of holds may be lost; more only if chance explains it. A
+// majority in reach need not be the one that has the hold.
 //
 // Three kinds of time do not count: time without a majority in reach, settle after that, and time when the machine stood
 // still or masters answered late. An acquisition that met such a time is excused unless the rest took longer than bound.
@@ -55,6 +56,9 @@ func Victims(v *history.View, bound, settle time.Duration, allowed float64) (Qui
 	if beyondChance(q.Late, q.Free, allowed) {
 		j.found = append(j.found, j.late...)
 	}
+	if len(FaultsFired(v)) == 0 || beyondChance(q.Lost, q.Holds, allowed) {
+		j.found = append(j.found, j.lost...)
+	}
 	if slices.Sort(j.took); len(j.took) > 0 {
 		q.P50, q.P99, q.Max = j.took[len(j.took)/2], j.took[len(j.took)*99/100], j.took[len(j.took)-1]
 	}
@@ -72,6 +76,7 @@ type victims struct {
 	took    []int64
 	found   []Violation
 	late    []Violation // acquisitions
+	lost    []Violation // holds
 }
 
 // uncounted are the times that do not count for a client.
@@ -130,6 +135,6 @@ func (j *victims) hold(v *history.View, a *history.Attempt) {
 	default:
 		j.Holds++
 		j.Lost++
-		j.found = append(j.found, j.keeping.violation(NameVictims, a))
+		j.lost = append(j.lost, j.keeping.violation(NameVictims, a))
 	}
 }

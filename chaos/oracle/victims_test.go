@@ -79,6 +79,19 @@ func TestVictims(t *testing.T) {
 				h.hold(1, history.Plain, 600+200*i, 800+200*i, 3000, quiet)
 			}
 		}, 7},
+		{"one lost hold of ten", func(h *tape) {
+			for range 9 {
+				h.release(h.hold(1, history.Plain, 0, 1, 300, renewed), 900, 901)
+			}
+			lose(h, h.hold(1, history.Plain, 0, 1, 300, renewed), 600)
+		}, 1},
+		{"one lost hold of ten while a fault is on", func(h *tape) {
+			h.fault("kill", 0, 900)
+			for range 9 {
+				h.release(h.hold(1, history.Plain, 0, 1, 300, renewed), 900, 901)
+			}
+			lose(h, h.hold(1, history.Plain, 0, 1, 300, renewed), 600)
+		}, 0},
 	}, oracle.NameVictims, func(v *history.View) []oracle.Violation {
 		_, found := oracle.Victims(v, 100*time.Millisecond, 50*time.Millisecond, 0.02)
 		return found
