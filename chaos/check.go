@@ -98,9 +98,10 @@ func ofHistory(v *history.View, l Limits) []oracle.Violation {
 		oracle.Contexts(v, l.Context), oracle.Starved(v, l.Liveness))
 }
 
-// operations judges by the share of a limit. Of this library, at a load of 20 on two processors, none of 32,755 releases,
-// 451 extensions and 32,579 holds failed that were judged in runs of 5 s of all scenarios within the assumptions. In
-// paused-clients, whose requests have only 25 ms, 2 of 266 releases failed, before late answers were an excuse.
+// operations judges by the share of a limit. Of this library, at a load of 20 on two processors, none of 32,755
+// releases, 451 extensions and 32,579 holds failed that were judged in runs of 5 s of all scenarios within the
+// assumptions. In paused-clients, whose requests have only 25 ms, 2 of 266 releases failed, before late answers were an
+// excuse.
 func operations(v *history.View, l Limits) []oracle.Violation {
 	atLeast := orElse(l.Operations, 0.5)
 	if l.Operations == 0 && len(oracle.FaultsFired(v)) == 0 {

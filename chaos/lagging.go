@@ -15,7 +15,7 @@ const NameGrowth = "growth"
 // while no fault was on and the machine ran: a release asks every master that can be reached, not a majority of them.
 func (w *watch) lagging(v *history.View, grace time.Duration) []oracle.Violation {
 	const settle = int64(time.Second)
-	disturbed := disturbances(v)
+	disturbed := oracle.Disturbed(v)
 	byOwner := make(map[string]*history.Attempt) // the last hold of each owner and key
 	for i := range v.Attempts {
 		if a := &v.Attempts[i]; w.watches(a) >= 0 && a.Owner != "" {
@@ -28,7 +28,7 @@ func (w *watch) lagging(v *history.View, grace time.Duration) []oracle.Violation
 		for k, owner := range s.Owners {
 			a := byOwner[w.keys[k]+"\x00"+owner]
 			if a == nil || seen[a] || !s.Up || !a.Released || s.At <= a.ReleaseReturn+int64(grace) ||
-				disturbed.overlaps(a.Call-settle, s.Until) {
+				disturbed(a.Call-settle, s.Until) {
 				continue
 			}
 			seen[a] = true
@@ -39,30 +39,6 @@ func (w *watch) lagging(v *history.View, grace time.Duration) []oracle.Violation
 					a.Key, a.Client, a.ID, time.Duration(a.ReleaseReturn), s.Master, time.Duration(s.At)),
 			})
 		}
-	}
-	return out
-}
-
-// disturbances are when a fault was on or the machine stood still.
-func disturbances(v *history.View) bands {
-	var out bands
-	on, since := 0, int64(0)
-	for i := range v.Events {
-		switch e := &v.Events[i]; e.Type {
-		case history.Stall:
-			out = append(out, [2]int64{e.At, e.At + e.Value})
-		case history.FaultOn:
-			if on++; on == 1 {
-				since = e.At
-			}
-		case history.FaultOff:
-			if on--; on == 0 {
-				out = append(out, [2]int64{since, e.At})
-			}
-		}
-	}
-	if on > 0 {
-		out = append(out, [2]int64{since, history.Never})
 	}
 	return out
 }

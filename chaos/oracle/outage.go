@@ -54,8 +54,8 @@ func Outage(v *history.View, patience, bound, gap time.Duration) []Violation {
 		}
 		out = append(out, Violation{
 			Oracle: NameOutage, Key: longest[name].Key, At: on[name][0].from,
-			Text: fmt.Sprintf("while %s was on, keys were wanted for %s by who could reach a majority, and for %s of "+
-				"that nobody had or got them: %s",
+			Text: fmt.Sprintf("while %s was on, clients with a majority in reach wanted keys for %s, and for %s of that "+
+				"no client had or got them: %s",
 				name, took(wanted[name]), took(dead[name]), longest[name].Text),
 		})
 	}
@@ -83,9 +83,20 @@ func faultTimes(v *history.View) map[string][]window {
 	}
 	for name, n := range count {
 		if n > 0 {
-			out[name] = append(out[name], window{since[name], v.End})
+			out[name] = append(out[name], window{since[name], history.Never})
 		}
 		out[name] = merge(out[name], 0)
 	}
 	return out
+}
+
+// Disturbed returns a function that reports whether, at any time between two times, a fault was on or the machine stood
+// still.
+func Disturbed(v *history.View) func(from, to int64) bool {
+	all := stalls(v)
+	for _, times := range faultTimes(v) {
+		all = append(all, times...)
+	}
+	all = merge(all, 0)
+	return func(from, to int64) bool { return covered(window{from, to}, all) > 0 }
 }

@@ -25,16 +25,16 @@ type Quiet struct {
 	Max int64 `json:"max"`
 }
 
-// Victims finds quiet attempts ([history.Attempt.Quiet]) that were harmed while their client could
-// reach a majority of masters. No other client wants their keys, so the load on other keys did the
-// harm. A renewed hold must not be lost, and a free key must be acquired within bound. The share allowed of acquisitions
-// may take longer, and, if faults came on, the share allowed of holds may be lost; more only if chance explains it. A
-// majority in reach need not be the one that has the hold.
+// Victims finds quiet attempts ([history.Attempt.Quiet]) that were harmed while their client could reach a majority of
+// masters. No other client wants their keys, so the load on other keys did the harm. A renewed hold must not be lost,
+// and a free key must be acquired within bound. The share allowed of acquisitions may take longer, and, if faults came
+// on, the share allowed of holds may be lost; more only if chance explains it. A majority in reach need not be the one
+// that has the hold.
 //
-// Three kinds of time do not count: time without a majority in reach, settle after that, and time when the machine stood
-// still or masters answered late. An acquisition that met such a time is excused unless the rest took longer than bound.
-// A lost hold is excused where [Kept] excuses it. If there are quiet attempts but none can be judged, Victims reports a
-// violation marked Unknown.
+// Three kinds of time do not count: time without a majority in reach, settle after that, and time when the machine
+// stood still or masters answered late. An acquisition that met such a time is excused unless the rest took longer than
+// bound. A lost hold is excused where [Kept] excuses it. If there are quiet attempts but none can be judged, Victims
+// reports a violation marked Unknown.
 func Victims(v *history.View, bound, settle time.Duration, allowed float64) (Quiet, []Violation) {
 	j := &victims{
 		bound: int64(bound), settle: int64(settle), reach: newReach(v), keeping: newKeeping(v),
