@@ -97,11 +97,13 @@ type Service struct {
 // stall, and a library does not ask a silent master again at once. If such times made up at most a
 // tenth of the attempt, it counts in any case. A wait of seconds nearly always meets a stall, and
 // does not fail because of it. A failed wait counts even with more such time, if for half of the
-// wait the key was free and there was no stall.
+// wait the key was free and there was no stall. Masters that answered the harness late ([history.Slow]) excuse attempts
+// that failed, as a stall does.
 func Serve(v *history.View, settle time.Duration) Service {
 	var s Service
 	reach := newReach(v)
 	busy, felt := newTaken(v), echoes(stalls(v), int64(settle))
+	late := merge(slices.Concat(felt, echoes(lasting(v, history.Slow), int64(settle))), 0)
 	v.ByKey(func(_ string, attempts []int) {
 		for _, i := range attempts {
 			a := &v.Attempts[i]
@@ -110,7 +112,11 @@ func Serve(v *history.View, settle time.Duration) Service {
 			}
 			s.Total++
 			taken := func() []window { return busy.forAny(a) }
-			if !inside(a, reach.of(a.Client), int64(settle)) || excused(a, felt, taken) {
+			excuses := felt
+			if !a.Granted() {
+				excuses = late
+			}
+			if !inside(a, reach.of(a.Client), int64(settle)) || excused(a, excuses, taken) {
 				continue
 			}
 			s.count(a, taken, func() bool { return contended(v, attempts, a) })

@@ -8,6 +8,20 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 )
 
+// TestMastersThatAnswerLateExcuseFailuresAlone has one acquisition that worked and one that failed, and a slow master.
+func TestMastersThatAnswerLateExcuseFailuresAlone(t *testing.T) {
+	for slow, want := range map[int64]int{105: 0, 300: 1} {
+		h := &tape{}
+		h.hold(1, history.Plain, 100, 150, 400)
+		h.fail(2, history.NoQuorum, 110, 150, 0)
+		h.events[2].Key, h.events[3].Key = "other", "other"
+		h.add(slow, history.Event{Type: history.Slow, Client: history.Everyone, Value: 20 * ms})
+		if s := oracle.Serve(h.view(), 0); s.Acquired != 1 || s.Failed != want {
+			t.Errorf("slow at %d ms: %+v, want %d failed", slow, s, want)
+		}
+	}
+}
+
 // TestStallsDoNotCountForAnyOracleAboutTime has for each a history that is judged guilty, and the same with a stall
 // that explains it; a stall that explains too little changes nothing.
 func TestStallsDoNotCountForAnyOracleAboutTime(t *testing.T) {
