@@ -15,8 +15,8 @@ const (
 // clientFaults are the faults of clients.
 func clientFaults() []Fault {
 	faults := []Fault{
-		{Name: ClientPause, Text: "the code that uses the lock stands still, as in a garbage collection; of a program " +
-			"(-exec) the whole process"},
+		{Name: ClientPause, Text: "the code that uses the lock stands still, as in a garbage collection; of a " +
+			"program (-exec) the whole process"},
 		{Name: ChildPause, Children: true, Text: "a client's process is stopped (SIGSTOP)"},
 		{Name: ChildKill, Children: true, Text: "a client's process is killed and another one started"},
 	}

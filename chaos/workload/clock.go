@@ -17,7 +17,8 @@ func CheckClock(s Subject) error {
 	if _, ok := s.(Clocked); ok {
 		return nil
 	}
-	return fmt.Errorf("%w: the clocks of clients of %s can't be set: implement workload.Clocked", ErrUnsupported, s.Name())
+	return fmt.Errorf("%w: the clocks of clients of %s can't be set: implement workload.Clocked", ErrUnsupported,
+		s.Name())
 }
 
 // Suspendable is a Locker in a process of its own.

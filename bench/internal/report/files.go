@@ -15,8 +15,8 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// Plots writes every chart into dir as two SVG files, TITLE-light.svg and TITLE-dark.svg. It makes dir if necessary. The
-// legend is below the chart.
+// Plots writes every chart into dir as two SVG files, TITLE-light.svg and TITLE-dark.svg. It makes dir if necessary.
+// The legend is below the chart.
 func Plots(dir string, sections []Section) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("report: plots: %w", err)

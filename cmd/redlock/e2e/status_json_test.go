@@ -71,7 +71,8 @@ func TestEventsInJSONShowAKeyThatIsNoText(t *testing.T) {
 	const key = "b\xff\xfen"
 	masters := redistest.Start(t).URL()
 	log := runRedlock(t, "run", "-log", "json", "-masters", masters, "-key", key, "--", "true")
-	receipt := runRedlock(t, "acquire", "-json", "-masters", masters, "-key", key, "-ttl", "1m", "-out", filepath.Join(t.TempDir(), "ticket"))
+	receipt := runRedlock(t, "acquire", "-json", "-masters", masters, "-key", key, "-ttl", "1m", "-out",
+		filepath.Join(t.TempDir(), "ticket"))
 	lines := strings.Split(strings.TrimSpace(log.err+receipt.out), "\n")
 	if len(lines) < 3 {
 		t.Errorf("only %q", lines)
