@@ -154,7 +154,8 @@ func (s *spec) matter() matter { return matter{strings.Join(s.keys, ","), s.clas
 // complaining remembers for each matter since when a Locker's attempts meet nothing but complaints. Waiters of one
 // queue share that time: they end together, and cost the masters as much as one waiter. It is safe for concurrent use.
 type complaining struct {
-	some atomic.Bool // there may be a spell
+	announced complaints  // that announcements of generations met
+	some      atomic.Bool // there may be a spell
 
 	mu sync.Mutex
 	of map[matter]spell

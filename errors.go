@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/generation"
 	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -242,46 +243,44 @@ func (r *round) unreachedLocked(set *electorate) *QuorumError {
 	return r.failureInLocked(set, ErrNoQuorum)
 }
 
-// failure names a set without a quorum of answers. If every set has a quorum, the answers came too late to hold. The
+// notAnnounced names a set without a quorum of answers. If every set has a quorum, the answers came too late to hold. The
 // order is: a set with too many masters that fail permanently, in replies to requests sent since then; a set that
 // can't get a quorum any more; any other.
-func (a *announcement) failure(since time.Time) *QuorumError {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	l := a.locker
-	if set, lasts, errs := l.current.complaints.blocking(l.sets, since, a.sent); set != nil {
-		return a.failureInLocked(set, ErrNoQuorum).blame(set, lasts, errs)
+func (l *Locker) notAnnounced(a *generation.Announcement, since time.Time) *QuorumError {
+	answers := a.Answers()
+	if set, lasts, errs := l.complaining.announced.blocking(l.sets, since, a.Sent); set != nil {
+		return l.notAnnouncedIn(set, &answers, ErrNoQuorum).blame(set, lasts, errs)
 	}
-	short := func(i int) bool { return l.sets[i].of(a.votes.granted) < l.sets[i].quorum }
-	lost := func(i int) bool { return l.sets[i:i+1].acquired(&a.votes) == noQuorum }
+	votes := tally{granted: answers.Answered, unknown: answers.Failed}
+	short := func(i int) bool { return l.sets[i].of(votes.granted) < l.sets[i].quorum }
+	lost := func(i int) bool { return l.sets[i:i+1].acquired(&votes) == noQuorum }
 	for _, why := range [...]func(i int) bool{lost, short} {
 		for i := range l.sets {
 			if why(i) {
-				return a.failureInLocked(&l.sets[i], ErrNoQuorum)
+				return l.notAnnouncedIn(&l.sets[i], &answers, ErrNoQuorum)
 			}
 		}
 	}
-	return a.failureInLocked(&l.sets[0], ErrExpired)
+	return l.notAnnouncedIn(&l.sets[0], &answers, ErrExpired)
 }
 
-// failureInLocked is a failure of one set of masters.
-func (a *announcement) failureInLocked(set *electorate, reason error) *QuorumError {
+// notAnnouncedIn is a failure of one set of masters.
+func (l *Locker) notAnnouncedIn(set *electorate, answers *generation.Answers, reason error) *QuorumError {
 	e := &QuorumError{
-		Op: opNames[single.Announce], Key: single.GenerationKey, Set: set.name, Granted: set.of(a.votes.granted),
-		Quorum: set.quorum, N: set.n,
+		Op: opNames[single.Announce], Key: single.GenerationKey, Set: set.name, Granted: set.of(answers.Answered), Quorum: set.quorum, N: set.n,
 		Reason: reason,
 	}
-	for i := range a.calls {
+	for i, name := range l.names {
 		if set.members&(1<<i) == 0 {
 			continue
 		}
-		node := NodeResult{Master: a.locker.names[i], Vote: Unknown, Err: errNoAnswer}
+		node := NodeResult{Master: name, Vote: Unknown, Err: errNoAnswer}
 		switch bit := uint64(1) << i; {
-		case a.votes.granted&bit != 0:
+		case answers.Answered&bit != 0:
 			node.Vote, node.Err = Granted, nil
-		case a.votes.unknown&bit != 0:
-			node.Err = a.calls[i].Err
-		case a.settled:
+		case answers.Failed&bit != 0:
+			node.Err = answers.Errs[i]
+		case answers.Settled:
 			node.Vote, node.Err = Pending, nil
 		}
 		e.Nodes = append(e.Nodes, node)

@@ -271,7 +271,7 @@ func (k *Lock) lapseLocked(after *effects) {
 		why = hold.InGrace
 	}
 	reason := overErrors[why]
-	if outdated := k.locker.current.outdated(); outdated != nil && k.spec.renew {
+	if outdated := k.locker.outdated(k.locker.current.State().Newer); outdated != nil && k.spec.renew {
 		reason = fmt.Errorf("%w, and it was not renewed: %w", reason, outdated)
 	}
 	k.overLocked(why, reason, after)

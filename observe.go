@@ -221,7 +221,7 @@ func (l *Locker) observeHandover(k *Lock, held time.Duration) {
 
 // observeOutdated sends the event of a renewal that was not sent because the configuration is out of date.
 func (l *Locker) observeOutdated(s *spec) {
-	if err := l.current.outdated(); err != nil {
+	if err := l.outdated(l.current.State().Newer); err != nil {
 		l.observer.tell(l, s, Event{Kind: EventExtend, Op: opNames[single.Extend], Err: err})
 	}
 }

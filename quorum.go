@@ -1,13 +1,8 @@
 package redlock
 
 import (
-	"context"
-	"fmt"
 	"math/bits"
-	"reflect"
 	"slices"
-
-	"github.com/seed-624411e5/redlock/internal/address"
 )
 
 // Quorum is the least number of n masters such that any two quorums share a master: floor(n/2)+1.
@@ -173,86 +168,4 @@ func decide(wins, loses bool, loss verdict) verdict {
 	default:
 		return open
 	}
-}
-
-// NewJoint makes a Locker over two sets of masters, for the time in which one set replaces the other. The sets may
-// share masters; a shared master is the same Master in both lists. Every lock needs a quorum of each set, so this
-// Locker excludes Lockers that [New] has made over one of the sets. Lockers over the old set and over the new set do
-// not exclude each other, so exchange masters in two steps: first give every process both sets, then give every process
-// the new set. Begin the second step when no process has the old set alone. [Options].Generation and [Locker.Announce]
-// stop a process that was forgotten.
-//
-// In all else it works as New does. Errors in either list match [ErrInvalid], and so do two equal sets.
-func NewJoint(before, after []Master, opts Options) (*Locker, error) {
-	masters, sets, err := union(before, after)
-	if err != nil {
-		return nil, err
-	}
-	return newLocker(masters, sets, opts)
-}
-
-// DialJoint is [NewJoint] with URLs as [Dial] takes them. A master of both sets must have the same URL in both lists.
-func DialJoint(ctx context.Context, before, after []string, opts Options) (*Locker, error) {
-	d, err := newDialing(ctx, opts)
-	if err != nil {
-		return nil, err
-	}
-	return d.joint(before, after)
-}
-
-// joint makes a Locker over two sets.
-func (d *dialing) joint(before, after []string) (*Locker, error) {
-	return d.locker(func(opts Options) (*Locker, error) {
-		old, err := d.dial(before)
-		if err != nil {
-			return nil, fmt.Errorf("%w (of the old masters)", err)
-		}
-		next, err := d.dial(after)
-		if err != nil {
-			return nil, fmt.Errorf("%w (of the new masters)", err)
-		}
-		return NewJoint(old, next, opts)
-	})
-}
-
-// union returns the masters of both sets, each once, and the members of each set.
-func union(before, after []Master) (masters []Master, sets electorates, err error) {
-	if err := checkMasters(before); err != nil {
-		return nil, nil, fmt.Errorf("%w (of the old masters)", err)
-	}
-	if err := checkMasters(after); err != nil {
-		return nil, nil, fmt.Errorf("%w (of the new masters)", err)
-	}
-	masters = slices.Clone(before)
-	var members uint64
-	for _, m := range after {
-		i := slices.IndexFunc(before, func(other Master) bool {
-			return address.Fold(other.Name()) == address.Fold(m.Name())
-		})
-		switch {
-		case i < 0:
-			i = len(masters)
-			masters = append(masters, m)
-		case !identical(before[i], m):
-			return nil, nil, invalid("%s is one of the old and of the new masters, and must be the same Master, or "+
-				"have the same URL, in both lists", m.Name())
-		}
-		if i < maxMasters {
-			members |= 1 << i
-		}
-	}
-	if len(masters) > maxMasters {
-		return nil, nil, invalid("%d old and new masters together, and %d is the most", len(masters), maxMasters)
-	}
-	old := everyMaster >> (maxMasters - len(before))
-	if members == old {
-		return nil, nil, invalid("the old and the new masters are the same: make the Locker with one set")
-	}
-	return masters, electorates{newElectorate("old", old), newElectorate("new", members)}, nil
-}
-
-// identical reports that both are one Master. Values that can't be compared, because of their type or their contents,
-// are not identical.
-func identical(a, b Master) bool {
-	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }

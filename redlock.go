@@ -64,6 +64,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/seed-624411e5/redlock/internal/generation"
 	"github.com/seed-624411e5/redlock/internal/janitor"
 	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/internal/limiter"
@@ -90,14 +91,14 @@ type Locker struct {
 	schedule    *schedule.Schedule // of what holds have to do
 	renewals    *limiter.Limiter[*Lock]
 	janitor     *janitor.Janitor
-	observer    *observer        // nil without Options.Observer
-	complaining complaining      // masters, and since when
-	queue       *waitqueue.Queue // of the waiters of this Locker
-	current     currency         // that the masters know no configuration two generations newer
-	id          string           // under which it waits in arrival queues
-	tokens      atomic.Uint64    // the greatest fencing token observed
-	retained    retention.Keys   // keys with counters that need not be prolonged
-	spare       sync.Pool        // of *roundWait
+	observer    *observer            // nil without Options.Observer
+	complaining complaining          // masters, and since when
+	queue       *waitqueue.Queue     // of the waiters of this Locker
+	current     *generation.Currency // that the masters know no configuration two generations newer
+	id          string               // under which it waits in arrival queues
+	tokens      atomic.Uint64        // the greatest fencing token observed
+	retained    retention.Keys       // keys with counters that need not be prolonged
+	spare       sync.Pool            // of *roundWait
 
 	subscription *subscription.Subscription
 	busy         atomic.Int64 // acquisitions and departures that Close waits for
@@ -161,7 +162,15 @@ func newLocker(masters []Master, sets electorates, opts Options) (*Locker, error
 	l.queue = waitqueue.New(l.sets.majority, func(d time.Duration, f func()) { l.clock.AfterFunc(d, f) })
 	l.janitor = newJanitor(l)
 	l.subscription = newSubscription(l)
+	l.current = newCurrency(l)
 	return l, nil
+}
+
+// prepare lets masters encode a request before it is sent.
+func (l *Locker) prepare(r *single.Request) {
+	for _, p := range l.preparers {
+		p.Prepare(r)
+	}
 }
 
 // after is the clock's AfterFunc as packages take it that know no Clock.

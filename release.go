@@ -160,7 +160,7 @@ type leaving struct {
 // ask asks the waiters of this Locker. No mutex is held.
 func (e *leaving) ask() {
 	k, l := e.lock, e.lock.locker
-	if e.passable && !l.isClosing() && l.current.outdated() == nil && e.pass() {
+	if e.passable && !l.isClosing() && l.current.State().Newer == nil && e.pass() {
 		return
 	}
 	if k.passing.window > 0 {

@@ -97,7 +97,7 @@ func (k *Lock) lapsedLocked(now time.Duration, after *effects) {
 // renew sends a renewal. It reports false if it sends none: the hold is over, or a renewal is under way, or the
 // Locker does not know whether its configuration is out of date, and has to try later.
 func (k *Lock) renew() bool {
-	asOf, current := k.locker.isCurrent()
+	known, _ := k.locker.current.Ask()
 	var after effects
 	defer after.run()
 	k.mu.Lock()
@@ -105,13 +105,13 @@ func (k *Lock) renew() bool {
 	if k.state.Over() || k.renewal.round != nil {
 		return false
 	}
-	if !current {
+	if !known.Fresh {
 		k.renewal.at = k.locker.clock.Now() + k.locker.retryIn(k.spec.ttl)
 		k.scheduleLocked()
 		k.locker.observeOutdated(k.spec)
 		return false
 	}
-	k.renewal.round = k.newExtensionLocked(k.spec.ttl, asOf, k) // onDecided is told the result
+	k.renewal.round = k.newExtensionLocked(k.spec.ttl, known.AsOf, k) // onDecided is told the result
 	k.renewal.deadline = k.locker.clock.Now() + k.spec.timeout
 	k.scheduleLocked()
 	k.issueLocked(k.renewal.round, &after)

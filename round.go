@@ -59,9 +59,7 @@ func (k *Lock) newRoundLocked(request single.Request, observer decisionObserver)
 	// here.
 	mayBundle := request.Op == single.Release || request.Op == single.Acquire && len(request.Keys) > 1
 	if !mayBundle || !k.locker.lanes[0].Queued() {
-		for _, p := range k.locker.preparers {
-			p.Prepare(&r.request)
-		}
+		k.locker.prepare(&r.request)
 	}
 	for i := range r.ballots {
 		c := &r.ballots[i].Call

@@ -54,7 +54,7 @@ func (l *Locker) try(ctx context.Context, s *spec, round func() (*Lock, error)) 
 		}
 		refusal := refusalOf(err)
 		pause := refusal.Spread(n, took, l.opts.Jitter)
-		if ended := l.sleep(ctx, nil, min(pause, left/2)); ended != nil {
+		if ended := l.sleep(ctx, l.closing, nil, min(pause, left/2)); ended != nil {
 			q.Reason = s.contest.verdict(l.sets, q)
 			return nil, &waitError{key: l.shown(s.keys[0]), ended: ended, last: err}
 		}

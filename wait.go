@@ -148,7 +148,7 @@ func (w *waiting) yield(ctx context.Context) (turn bool, err error) {
 		if d <= 0 || !turn {
 			return turn, nil
 		}
-		if err := l.sleep(ctx, l.queue.Woken(&w.entry), d); err != nil {
+		if err := l.sleep(ctx, l.closing, l.queue.Woken(&w.entry), d); err != nil {
 			if w.last == nil {
 				w.last = errAhead
 			}
@@ -247,7 +247,7 @@ func (w *waiting) pause(ctx context.Context) (contend.Step, error) {
 			return step, nil
 		case contend.Sleep:
 		}
-		if err := l.sleep(ctx, l.queue.Woken(&w.entry), step.Until-v.Now); err != nil {
+		if err := l.sleep(ctx, l.closing, l.queue.Woken(&w.entry), step.Until-v.Now); err != nil {
 			return step, err
 		}
 	}
@@ -343,9 +343,8 @@ func (l *Locker) dequeued(keys []string, notified bool) {
 	l.queue.Dequeued(keys)
 }
 
-// sleep waits until signal is sent to or, if d is positive, until d has passed. It fails when ctx is done or the Locker
-// is being closed.
-func (l *Locker) sleep(ctx context.Context, signal <-chan struct{}, d time.Duration) error {
+// sleep waits until signal is sent to or, if d is positive, until d has passed. It fails when ctx is done or closing is closed.
+func (l *Locker) sleep(ctx context.Context, closing, signal <-chan struct{}, d time.Duration) error {
 	var passed chan struct{}
 	if d > 0 {
 		passed = make(chan struct{})
@@ -354,7 +353,7 @@ func (l *Locker) sleep(ctx context.Context, signal <-chan struct{}, d time.Durat
 	select {
 	case <-signal:
 	case <-passed:
-	case <-l.closing:
+	case <-closing:
 		return ErrClosed
 	case <-ctx.Done():
 		return ended(ctx)

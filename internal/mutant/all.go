@@ -133,11 +133,8 @@ func rules() []Mutant {
 		{
 			Name:   "fresh-from-now",
 			Breaks: "what masters said of their generation holds from when they answered",
-			Edits: []Edit{
-				{"generation.go", "max(c.fresh, later(start, freshFor))", "max(c.fresh, later(l.clock.Now(), " +
-					"freshFor))"},
-			},
-			Tests: in(".", "TestAnAnswerAboutTheGenerationHoldsFromWhenItWasAskedFor"),
+			Edits:  []Edit{{"internal/generation/generation.go", "max(c.fresh, start+freshFor)", "max(c.fresh, c.Now()+freshFor)"}},
+			Tests:  in(".", "TestAnAnswerAboutTheGenerationHoldsFromWhenItWasAskedFor"),
 		},
 		{
 			Name:   "published-inexact",
@@ -227,12 +224,8 @@ func rules() []Mutant {
 			Name:   "one-master-is-current",
 			Breaks: "one master that knows no newer generation is enough",
 			Edits: []Edit{
-				{"generation.go", "bool { return a.locker.sets.majority(a.votes.granted) }", "bool { return " +
-					"a.votes.granted != 0 }"},
-				{
-					"generation.go", "decides := !a.settled && l.sets.acquired(&a.votes) != open",
-					"decides := !a.settled && wins",
-				},
+				{"internal/generation/generation.go", "c.Majority(now.Answered)", "now.Answered != 0"},
+				{"internal/generation/generation.go", "decides := !now.Settled && c.Decides(now.Answered, now.Failed)", "decides := !now.Settled && now.Won"},
 			},
 			Tests: in(".", "TestAnyQuorumOfItsMastersTellsAForgottenProcess"),
 		},
@@ -249,21 +242,16 @@ func rules() []Mutant {
 		{
 			Name:   "generation-not-checked",
 			Breaks: "a process asks for the generation, and acquires whatever the answer is",
-			Edits: []Edit{
-				{"generation.go", "if fresh || err != nil {\n\t\treturn now, err\n\t}\n\tif sent", "if a != nil || " +
-					"fresh || err != nil {\n\t\treturn now, nil\n\t}\n\tif sent"},
-			},
-			Sim:   []Sim{{Profile: "generations", Oracle: "overlap"}},
-			Tests: in(".", "TestAForgottenProcessTakesNoLockOnceTheNextGenerationIsAnnounced"),
+			Edits:  []Edit{{"membership.go", "if known.Fresh || known.Newer != nil {\n\t\treturn known.AsOf, l.outdated(known.Newer)\n\t}\n\tif sent", "if asking != nil || known.Fresh {\n\t\treturn known.AsOf, nil\n\t}\n\tif sent"}},
+			Sim:    []Sim{{Profile: "generations", Oracle: "overlap"}},
+			Tests:  in(".", "TestAForgottenProcessTakesNoLockOnceTheNextGenerationIsAnnounced"),
 		},
 		{
 			Name:   "forgotten-renews",
 			Breaks: "a forgotten process goes on with its locks",
-			Edits: []Edit{
-				{"renew.go", "asOf, current := k.locker.isCurrent()", "asOf, current := k.locker.clock.Now(), true"},
-			},
-			Sim:   []Sim{{Profile: "generations", Oracle: "overlap"}},
-			Tests: in(".", "TestAForgottenProcessTakesNoLockOnceTheNextGenerationIsAnnounced"),
+			Edits:  []Edit{{"renew.go", "if !known.Fresh {", "if false {"}},
+			Sim:    []Sim{{Profile: "generations", Oracle: "overlap"}},
+			Tests:  in(".", "TestAForgottenProcessTakesNoLockOnceTheNextGenerationIsAnnounced"),
 		},
 		{
 			Name:   "joint-acquired-by-one",
@@ -308,13 +296,8 @@ func rules() []Mutant {
 		{
 			Name:   "joint-majority-of-all",
 			Breaks: "two sets of masters decide by a majority of all masters together",
-			Edits: []Edit{
-				{
-					"quorum.go", "electorates{newElectorate(\"old\", old), newElectorate(\"new\", members)}",
-					"electorates{newElectorate(\"\", old|members)}",
-				},
-			},
-			Sim: []Sim{{Profile: "membership", Oracle: "overlap"}},
+			Edits:  []Edit{{"membership.go", "electorates{newElectorate(\"old\", old), newElectorate(\"new\", members)}", "electorates{newElectorate(\"\", old|members)}"}},
+			Sim:    []Sim{{Profile: "membership", Oracle: "overlap"}},
 		},
 		{
 			Name:   "passed-past-its-bound",

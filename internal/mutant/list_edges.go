@@ -81,48 +81,41 @@ func edges() []Mutant {
 		{
 			Name:   "generation-three-behind",
 			Breaks: "a process that is two generations behind goes on",
-			Edits:  []Edit{{"generation.go", "case greatest > own+1:", "case greatest > own+2:"}},
+			Edits:  []Edit{{"internal/generation/generation.go", "case greatest.Generation > c.Own+1:", "case greatest.Generation > c.Own+2:"}},
 			Tests:  in(".", "TestAForgottenProcessTakesNoLockOnceTheNextGenerationIsAnnounced"),
 		},
 		{
 			Name:   "generation-one-behind",
 			Breaks: "a process that is one generation behind, as all are in the middle of an exchange, takes no locks",
-			Edits:  []Edit{{"generation.go", "case greatest > own+1:", "case greatest > own:"}},
+			Edits:  []Edit{{"internal/generation/generation.go", "case greatest.Generation > c.Own+1:", "case greatest.Generation > c.Own:"}},
 			Tests:  in(".", "TestServersKeepTheGreatestGeneration"),
 		},
 		{
 			Name:   "generation-known-for-ever",
 			Breaks: "a process reads the masters' generation once",
 			Edits: []Edit{
-				{"generation.go", "return c.err == nil && now < c.fresh, c.err", "return c.err == nil && 0 < " +
-					"c.fresh, c.err"},
-				{"generation.go", "fresh = c.err == nil && now < c.fresh", "fresh = c.err == nil && 0 < c.fresh"},
-				{"generation.go", "c.fresh > 0 && now < c.fresh-freshFor+askAgain", "c.fresh > 0"},
+				{"internal/generation/generation.go", "c.newer == nil && now < c.fresh", "c.newer == nil && 0 < c.fresh"},
+				{"internal/generation/generation.go", "c.fresh > 0 && now < c.fresh-freshFor+askAgain", "c.fresh > 0"},
 			},
 			Tests: in(".", "TestAForgottenProcessTakesNoLockOnceTheNextGenerationIsAnnounced"),
 		},
 		{
 			Name:   "generation-of-one-set",
 			Breaks: "with two sets of masters a process reads the generation of the old one alone",
-			Edits: []Edit{
-				{
-					"generation.go", "return a.locker.sets.majority(a.votes.granted)",
-					"return a.locker.sets[:1].majority(a.votes.granted)",
-				},
-			},
-			Tests: in(".", "TestAFailedAnnouncementNamesTheSetThatDidNotAnswer"),
+			Edits:  []Edit{{"membership.go", "Majority: l.sets.majority,", "Majority: l.sets[:1].majority,"}},
+			Tests:  in(".", "TestAFailedAnnouncementNamesTheSetThatIsAway"),
 		},
 		{
 			Name:   "announces-too-far",
 			Breaks: "a Locker announces a generation that is two ahead, and stops every process",
-			Edits:  []Edit{{"generation.go", "generation > l.opts.Generation+1:", "generation > l.opts.Generation+9:"}},
+			Edits:  []Edit{{"membership.go", "generation > l.opts.Generation+1:", "generation > l.opts.Generation+9:"}},
 			Tests:  in(".", "TestALockerAnnouncesNoGenerationThatWouldStopItself"),
 		},
 		{
 			Name:   "announces-what-is-over",
 			Breaks: "an announcement of a generation succeeds where masters know a greater one",
-			Edits:  []Edit{{"generation.go", "case greatest > generation:", "case greatest > single.MaxToken:"}},
-			Tests:  in(".", "TestAnnounceReportsTheMastersGeneration"),
+			Edits:  []Edit{{"membership.go", "case answers.Greatest.Generation > generation:", "case answers.Greatest.Generation > single.MaxToken:"}},
+			Tests:  in(".", "TestAnnounceSaysWhatTheMastersKeep"),
 		},
 		{
 			Name:   "context-of-another-parent",
