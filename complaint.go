@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -135,14 +134,6 @@ func (e *QuorumError) blame(set *electorate, lasts single.Lasting, errs map[int]
 	return e
 }
 
-// lastingOf returns the class of the error of a failed attempt.
-func lastingOf(err error) single.Lasting {
-	if q, ok := errors.AsType[*QuorumError](err); ok {
-		return q.lasts
-	}
-	return single.Final
-}
-
 // matter is the subject of complaints: masters may serve one kind of acquisition of a key and refuse another.
 type matter struct {
 	keys  string
@@ -164,11 +155,11 @@ type complaining struct {
 // spell is a period of complaints about one matter.
 type spell struct {
 	began, latest time.Duration
-	err           error // of the latest attempt
+	latestFailure *failure
 }
 
 // met records an attempt that met complaints. It returns when the spell began, and whether this attempt began it.
-func (c *complaining) met(s *spec, err error, now time.Duration) (began time.Duration, begins bool) {
+func (c *complaining) met(s *spec, f *failure, now time.Duration) (began time.Duration, begins bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.of == nil {
@@ -184,7 +175,7 @@ func (c *complaining) met(s *spec, err error, now time.Duration) (began time.Dur
 	if !goesOn {
 		found.began = now
 	}
-	found.latest, found.err = now, err
+	found.latest, found.latestFailure = now, f
 	c.of[m] = found
 	c.some.Store(true)
 	return found.began, !goesOn
@@ -213,15 +204,15 @@ func (c *complaining) end(s *spec) {
 }
 
 // complained records how an attempt of w failed.
-func (w *waiting) complained(err error) {
-	now, lasts := w.locker.clock.Now(), lastingOf(err)
-	if lasts == single.Passing {
+func (w *waiting) complained(f *failure) {
+	now := w.locker.clock.Now()
+	if f.lasts() == single.Passing {
 		w.ComplainedOf = 0
 		return
 	}
-	began, begins := w.locker.complaining.met(w.spec, err, now)
+	began, begins := w.locker.complaining.met(w.spec, f, now)
 	if begins {
-		w.locker.observeComplaint(w.spec, err)
+		w.locker.observeComplaint(w.spec, f.err)
 	}
 	// otherwise the spell of w began earlier, perhaps before the one that complaining remembers
 	if w.ComplainedOf == 0 {
@@ -231,7 +222,7 @@ func (w *waiting) complained(err error) {
 
 // unmended returns the complaint that ends the wait of w, or nil. It may come from a waiter that stood before w in the
 // queue.
-func (w *waiting) unmended() error {
+func (w *waiting) unmended() *failure {
 	now := w.locker.clock.Now()
 	s, ok := w.locker.complaining.spell(w.spec, now)
 	if !ok {
@@ -240,8 +231,8 @@ func (w *waiting) unmended() error {
 	if w.ComplainedOf > 0 {
 		s.began = w.ComplainedOf
 	}
-	if by := w.MendBy(&w.spec.Policy, s.began); lastingOf(s.err) != single.Mendable || by == 0 || now < by {
+	if by := w.MendBy(&w.spec.Policy, s.began); s.latestFailure.lasts() != single.Mendable || by == 0 || now < by {
 		return nil
 	}
-	return s.err
+	return s.latestFailure
 }

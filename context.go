@@ -189,17 +189,12 @@ func (l *Locker) do(
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, lostBefore(lock.Release(ctx))) }()
+	defer func() {
+		if released := lock.Release(ctx); lock.lost() {
+			err = errors.Join(err, released)
+		} // otherwise the work is done, and the janitor goes on where too few masters have confirmed
+	}()
 	return fn(lock.Context(ctx))
-}
-
-// lostBefore returns a release's error if it says that the lock was lost, and nil otherwise. If too few masters have
-// confirmed, the caller of Do need not care: its work is done, and the janitor goes on.
-func lostBefore(err error) error {
-	if errors.Is(err, ErrNotHeld) {
-		return err
-	}
-	return nil
 }
 
 // Doer runs work under a lock. It is implemented by [*Locker] and by package sharded's Locker.

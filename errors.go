@@ -246,10 +246,10 @@ func (r *round) unreachedLocked(set *electorate) *QuorumError {
 // notAnnounced names a set without a quorum of answers. If every set has a quorum, the answers came too late to hold. The
 // order is: a set with too many masters that fail permanently, in replies to requests sent since then; a set that
 // can't get a quorum any more; any other.
-func (l *Locker) notAnnounced(a *generation.Announcement, since time.Time) *QuorumError {
+func (l *Locker) notAnnounced(a *generation.Announcement, since time.Time) *failure {
 	answers := a.Answers()
 	if set, lasts, errs := l.complaining.announced.blocking(l.sets, since, a.Sent); set != nil {
-		return l.notAnnouncedIn(set, &answers, ErrNoQuorum).blame(set, lasts, errs)
+		return failedVotes(failUnreached, l.notAnnouncedIn(set, &answers, ErrNoQuorum).blame(set, lasts, errs))
 	}
 	votes := tally{granted: answers.Answered, unknown: answers.Failed}
 	short := func(i int) bool { return l.sets[i].of(votes.granted) < l.sets[i].quorum }
@@ -257,11 +257,11 @@ func (l *Locker) notAnnounced(a *generation.Announcement, since time.Time) *Quor
 	for _, why := range [...]func(i int) bool{lost, short} {
 		for i := range l.sets {
 			if why(i) {
-				return l.notAnnouncedIn(&l.sets[i], &answers, ErrNoQuorum)
+				return failedVotes(failUnreached, l.notAnnouncedIn(&l.sets[i], &answers, ErrNoQuorum))
 			}
 		}
 	}
-	return l.notAnnouncedIn(&l.sets[0], &answers, ErrExpired)
+	return failedVotes(failLate, l.notAnnouncedIn(&l.sets[0], &answers, ErrExpired))
 }
 
 // notAnnouncedIn is a failure of one set of masters.

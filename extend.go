@@ -72,7 +72,7 @@ func (k *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 		k.locker.recycle(w)
 		// This also holds for an extension that this call only waited for: the goroutine that began it may not have
 		// applied it yet.
-		if err := k.extended(r); serves || errors.Is(err, ErrNotHeld) {
+		if over, err := k.extended(r); serves || over {
 			return err
 		}
 	}
@@ -86,9 +86,9 @@ func (k *Lock) current(ctx context.Context) (asOf time.Duration, err error) {
 		return 0, err
 	}
 	var sent time.Time
-	asOf, err = k.locker.awaitCurrent(ctx, k.spec.timeout, &sent, nil)
-	if err != nil {
-		return 0, cmp.Or(k.Err(), err)
+	asOf, f := k.locker.awaitCurrent(ctx, k.spec.timeout, &sent, nil)
+	if f != nil {
+		return 0, cmp.Or(k.Err(), f.err)
 	}
 	return asOf, nil
 }
@@ -159,13 +159,14 @@ func (k *Lock) newExtensionLocked(ttl, asOf time.Duration, observer decisionObse
 	return r
 }
 
-// extended applies a decided extension.
-func (k *Lock) extended(r *round) error {
+// extended applies a decided extension. It also reports that the hold is over.
+func (k *Lock) extended(r *round) (over bool, err error) {
 	var after effects
 	defer after.run()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.extendedLocked(r, &after)
+	err = k.extendedLocked(r, &after)
+	return k.state.Over(), err
 }
 
 // extendedLocked applies a decided extension. The extension counts only if it was decided before the old bound. Until

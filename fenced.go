@@ -132,12 +132,11 @@ const maxRaises = 4
 
 // fence finds the token of a lock after it has won its acquisition r. If the masters' counters differ, it sends one
 // more round, and further rounds if counters have grown since. On error nothing has been released yet.
-func (k *Lock) fence(ctx context.Context, r *round) error {
+func (k *Lock) fence(ctx context.Context, r *round) *failure {
 	token, agreed := k.agreed(r)
 	switch {
 	case k.spec.publishes && (!agreed || token != r.request.Token):
-		return fmt.Errorf("redlock: %s %q: %w: masters have given another token than was asked for "+
-			"(single.Request.Exact)", r.opName(), k.Key(), ErrMisconfigured)
+		return failed(fmt.Errorf("redlock: %s %q: %w: masters have given another token than was asked for (single.Request.Exact)", r.opName(), k.Key(), ErrMisconfigured))
 	case agreed:
 		return nil
 	}
@@ -146,22 +145,21 @@ func (k *Lock) fence(ctx context.Context, r *round) error {
 }
 
 // raise asks a quorum of masters that have owner's key to accept a token, beginning with this one, and spare more
-// tokens after it. If the masters do not have the key, the error matches refusal.
-func (k *Lock) raise(ctx context.Context, owner string, token, spare uint64, refusal error) error {
+// tokens after it. If the masters do not have the key, the failure is refusal.
+func (k *Lock) raise(ctx context.Context, owner string, token, spare uint64, refusal failureKind) *failure {
 	for n := 1; ; n++ {
 		if token > single.MaxToken-spare {
-			return fmt.Errorf("redlock: raise %q: the fencing counter has reached the greatest token, %d", k.Key(),
-				uint64(single.MaxToken))
+			return failed(fmt.Errorf("redlock: raise %q: the fencing counter has reached the greatest token, %d", k.Key(), uint64(single.MaxToken)))
 		}
 		request := k.request(single.Request{Op: single.Raise, Token: token, Spare: spare})
 		request.Owner = owner
 		raise, err := k.run(ctx, request)
 		if err != nil {
-			return fmt.Errorf("redlock: raise %q: %w", k.Key(), err)
+			return failed(fmt.Errorf("redlock: raise %q: %w", k.Key(), err))
 		}
-		counter, err := k.raised(raise, refusal)
-		if err == nil || counter < token || n == maxRaises {
-			return err
+		counter, f := k.raised(raise, refusal)
+		if f == nil || counter < token || n == maxRaises {
+			return f
 		}
 		token = counter + lead(counter, n)
 	}
@@ -196,7 +194,7 @@ func (k *Lock) takeTokensLocked(token, spare uint64) {
 
 // raised takes the token that a decided raise asked for, if a quorum has accepted it. Otherwise it returns the greatest
 // counter of the masters that refused.
-func (k *Lock) raised(raise *round, refusal error) (counter uint64, _ error) {
+func (k *Lock) raised(raise *round, refusal failureKind) (counter uint64, _ *failure) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i := range raise.ballots {

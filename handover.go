@@ -270,9 +270,9 @@ func (l *Locker) attach(ctx context.Context, s *spec, h *handover) (*Lock, error
 	if l.isClosing() {
 		return nil, ErrClosed
 	}
-	asOf, err := l.awaitCurrent(ctx, s.timeout, &s.sent, l.closing)
-	if err != nil {
-		return nil, err
+	asOf, f := l.awaitCurrent(ctx, s.timeout, &s.sent, l.closing)
+	if f != nil {
+		return nil, f.err
 	}
 	k, err := l.newLock(s)
 	if err != nil {
@@ -286,16 +286,15 @@ func (l *Locker) attach(ctx context.Context, s *spec, h *handover) (*Lock, error
 	if _, value, publishes := owner.Published(string(h.Owner)); publishes {
 		// The value contains the token, so a quorum has to accept the token first. Then no other owner gets this
 		// token: the next owner of the key has this one or a greater one.
-		if err := k.raise(ctx, string(h.Owner), token, 0, ErrNotHeld); err != nil {
+		if f := k.raise(ctx, string(h.Owner), token, 0, failNotHeld); f != nil {
 			k.finish(hold.Abandoned, nil)
-			return nil, err
+			return nil, f.err
 		}
 		token = k.Token()
 		k.owner = owner.NewPublished(l.opts.Identity, token, value)
 	}
-	if err := k.take(ctx,
-		k.request(single.Request{Op: single.Transfer, From: string(h.Owner), TTL: s.ttl, Token: token})); err != nil {
-		return nil, err
+	if f := k.take(ctx, k.request(single.Request{Op: single.Transfer, From: string(h.Owner), TTL: s.ttl, Token: token})); f != nil {
+		return nil, f.err
 	}
 	return k, nil
 }

@@ -93,7 +93,7 @@ func (k *Lock) Verify(ctx context.Context) error {
 		k.passing.doubt = true
 		after.unpassed = k
 	}
-	return r.resultLocked(r.refusal())
+	return r.resultLocked(r.refusal()).error()
 }
 
 // inspected decides an inspection as soon as a quorum says the same. Of two sets, one set with a holder is enough,

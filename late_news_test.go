@@ -193,3 +193,19 @@ func TestAMisconfigurationIsNoOutage(t *testing.T) {
 		}
 	})
 }
+
+// A context may end because of another lock's error. That says nothing about this acquisition's masters.
+func TestTheCauseOfAContextIsNoOutage(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		masters.behave(on(single.Acquire, act{lost: true}))
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Millisecond, func() { cancel(redlock.ErrNoQuorum) })
+		_, err := l.TryAcquire(ctx, key, longTTL)
+		is(t, err, context.Canceled)
+		is(t, err, redlock.ErrNoQuorum)
+		if since := redlock.OutageSince(l); since != 0 {
+			t.Errorf("the cause of a context counts as an outage that began at %v", since)
+		}
+	})
+}

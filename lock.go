@@ -115,30 +115,29 @@ func (k *Lock) begin(request single.Request, observer decisionObserver) (*round,
 // takes reports that an operation gets a hold its keys: free keys, or the keys of another owner that it names.
 func takes(op single.Op) bool { return op == single.Acquire || op == single.Transfer }
 
-// take sends the request that gets the hold its keys. On error the lock is not held, and the keys that the request
-// has set are being released.
-func (k *Lock) take(ctx context.Context, request single.Request) error {
-	r, err := k.run(ctx, request)
-	if err != nil {
-		err = fmt.Errorf("redlock: %s %q: %w", opNames[request.Op], k.Key(), err)
+// take sends the request that gets the hold its keys. After a failure the lock is not held, and the keys that the
+// request has set are being released.
+func (k *Lock) take(ctx context.Context, request single.Request) (f *failure) {
+	if r, err := k.run(ctx, request); err != nil {
+		f = failed(fmt.Errorf("redlock: %s %q: %w", opNames[request.Op], k.Key(), err))
 	} else {
-		err = k.acquired(ctx, r)
+		f = k.acquired(ctx, r)
 	}
-	k.locker.reached(k.spec, err, k.began)
-	if err != nil {
+	k.locker.reached(k.spec, f, k.began)
+	if f != nil {
 		k.finish(hold.Abandoned, nil)
 	}
-	return err
+	return f
 }
 
-// acquired turns a decided acquisition into a held lock. On error it is not held, and nothing has been released yet.
-func (k *Lock) acquired(ctx context.Context, r *round) error {
+// acquired turns a decided acquisition into a held lock. After a failure it is not held, and nothing has been released yet.
+func (k *Lock) acquired(ctx context.Context, r *round) *failure {
 	k.mu.Lock()
 	fences := r.verdict == won && k.spec.fenced && k.token == 0
 	k.mu.Unlock()
 	if fences {
-		if err := k.fence(ctx, r); err != nil {
-			return err
+		if f := k.fence(ctx, r); f != nil {
+			return f
 		}
 	}
 	k.mu.Lock()
@@ -150,13 +149,13 @@ func (k *Lock) acquired(ctx context.Context, r *round) error {
 		until = min(until, k.atMost)
 	}
 	if k.state.Over() { // the Locker was shut down
-		return ErrClosed
+		return failed(ErrClosed)
 	}
-	if err := r.resultLocked(r.refusal()); err != nil {
-		return err
+	if f := r.resultLocked(r.refusal()); f != nil {
+		return f
 	}
 	if until <= k.locker.clock.Now()+k.spec.grace {
-		return r.failureLocked(ErrExpired) // granted, but too late to be of use
+		return failedVotes(failLate, r.failureLocked(ErrExpired))
 	}
 	// what was handed over and may have been set late is this hold's from now on, like the rest
 	for i := range r.ballots {
@@ -258,6 +257,14 @@ func (k *Lock) Err() error {
 		k.releaseLocked(nil, &after)
 	}
 	return k.over
+}
+
+// why returns the reason for which the hold is over by now.
+func (k *Lock) why() hold.Why {
+	_ = k.Err()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.state.Why
 }
 
 // lapseLocked ends the hold because its validity has ended, or is about to.

@@ -32,23 +32,30 @@ func newCurrency(l *Locker) *generation.Currency {
 // awaitCurrent waits until the Locker knows that it may take and extend locks. It waits no longer than for one
 // request, and no longer than until closing is closed; closing may be nil. A round that relies on the answer counts
 // from asOf. If sent is zero because nothing was sent before, awaitCurrent sets it to the time of the first request.
-func (l *Locker) awaitCurrent(ctx context.Context, timeout time.Duration, sent *time.Time, closing <-chan struct{}) (asOf time.Duration, err error) {
+func (l *Locker) awaitCurrent(ctx context.Context, timeout time.Duration, sent *time.Time, closing <-chan struct{}) (asOf time.Duration, f *failure) {
 	known, asking := l.current.Ask()
 	if known.Fresh || known.Newer != nil {
-		return known.AsOf, l.outdated(known.Newer)
+		return known.AsOf, l.outdatedFailure(known.Newer)
 	}
 	if sent.IsZero() {
 		*sent = asking.Sent
 	}
 	if err := l.sleep(ctx, closing, asking.Decided, timeout); err != nil {
-		return 0, fmt.Errorf("redlock: asking masters for their generation: %w", err)
+		return 0, failed(fmt.Errorf("redlock: asking masters for their generation: %w", err))
 	}
 	if known = l.current.State(); known.Fresh || known.Newer != nil {
-		return known.AsOf, l.outdated(known.Newer)
+		return known.AsOf, l.outdatedFailure(known.Newer)
 	}
-	err = l.notAnnounced(asking, *sent)
-	l.reached(nil, err, asking.Start)
-	return 0, err
+	f = l.notAnnounced(asking, *sent)
+	l.reached(nil, f, asking.Start)
+	return 0, f
+}
+
+func (l *Locker) outdatedFailure(newer *generation.Newer) *failure {
+	if newer == nil {
+		return nil
+	}
+	return &failure{kind: failOutdated, err: l.outdated(newer)}
 }
 
 // outdated returns the error of a configuration for a newer generation, and nil for none.
@@ -100,7 +107,7 @@ func (l *Locker) Announce(ctx context.Context, generation uint64) error {
 	case answers.Greatest.Generation > generation:
 		return l.outdatedBy(answers.Greatest, generation)
 	case !answers.Won:
-		return l.notAnnounced(a, a.Sent)
+		return l.notAnnounced(a, a.Sent).err
 	}
 	return nil
 }

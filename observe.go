@@ -136,7 +136,7 @@ func (r *round) observe() {
 	switch r.verdict {
 	case won:
 	case denied:
-		e.Err = r.refusal()
+		e.Err = failureReasons[r.refusal()]
 	default:
 		e.Err = ErrNoQuorum
 	}

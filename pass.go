@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/waitqueue"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -64,11 +65,11 @@ type passing struct {
 	reminds   bool // those who wait are going to be reminded when the window is over
 }
 
-// errPassed ends a wait's attempts: the waiter is being passed a lock. errPassedLate ends the attempts of a waiter
+// beingPassed ends a wait's attempts: the waiter is being passed a lock. passedLate ends the attempts of a waiter
 // that was passed a lock and found it over: the wait goes on.
 var (
-	errPassed     = errors.New("redlock: passed")
-	errPassedLate = fmt.Errorf("%w: this process stood still while it was passed on", ErrExpired)
+	beingPassed = &failure{kind: failPassed, err: errors.New("redlock: passed")}
+	passedLate  = &failure{kind: failPassedLate, err: fmt.Errorf("%w: this process stood still while it was passed on", ErrExpired)}
 )
 
 // passingWindow returns the time in which a lock may be passed on while others wait behind it.
@@ -193,22 +194,25 @@ func (k *Lock) successorLocked(s *spec, now time.Duration) *Lock {
 }
 
 // takeOver returns the lock that w was passed or, if there is none, the result of w's attempts.
-func (w *waiting) takeOver(k *Lock, err error) (*Lock, error) {
-	if err == nil { // its attempt was under way, and so it was not taken
+func (w *waiting) takeOver(k *Lock, f *failure) (*Lock, *failure) {
+	if f == nil { // its attempt was under way, and so it was not taken
 		return k, nil
 	}
 	for {
 		switch taken, passed := w.locker.queue.Taken(&w.entry); {
 		case !taken:
-			return k, err
+			return k, f
 		case passed && w.passed == nil:
-			return nil, ErrClosed
-		case passed && errors.Is(w.passed.Err(), ErrClosed):
-			return nil, ErrClosed
-		case passed && w.passed.Err() != nil: // while this goroutine was not run
-			return nil, errPassedLate
+			return nil, failed(ErrClosed)
 		case passed:
-			return w.passed, nil
+			switch w.passed.why() {
+			case hold.NotOver:
+				return w.passed, nil
+			case hold.ShutDown:
+				return nil, failed(ErrClosed)
+			default: // it ended while this goroutine was not run
+				return nil, passedLate
+			}
 		}
 		<-w.locker.queue.Woken(&w.entry) // at once: whoever has taken it is about to pass it
 	}

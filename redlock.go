@@ -278,24 +278,24 @@ func (l *Locker) ask(ctx context.Context, key string, ttl time.Duration, opts []
 }
 
 // attempt runs one acquisition round: for w, which waits, or without waiting (nil).
-func (l *Locker) attempt(ctx context.Context, s *spec, w *waiting) (*Lock, error) {
+func (l *Locker) attempt(ctx context.Context, s *spec, w *waiting) (*Lock, *failure) {
 	if l.isClosing() {
-		return nil, ErrClosed
+		return nil, failed(ErrClosed)
 	}
-	asOf, err := l.awaitCurrent(ctx, s.timeout, &s.sent, l.closing)
-	if err != nil {
-		return nil, err
+	asOf, f := l.awaitCurrent(ctx, s.timeout, &s.sent, l.closing)
+	if f != nil {
+		return nil, f
 	}
 	began := l.clock.Now()
 	var turn waitqueue.Attempt
 	if w != nil {
 		if turn = l.queue.Begin(&w.entry, began); turn.Taken {
-			return nil, errPassed
+			return nil, beingPassed
 		}
 	}
 	k, err := l.newLock(s)
 	if err != nil {
-		return nil, err
+		return nil, failed(err)
 	}
 	token := uint64(0)
 	if s.fenced {
@@ -332,8 +332,8 @@ func (l *Locker) attempt(ctx context.Context, s *spec, w *waiting) (*Lock, error
 	}
 	k.began, k.longest, k.asOf = began, s.ttl, asOf
 	s.contest.enter(k)
-	if err := k.take(ctx, request); err != nil {
-		return nil, err
+	if f := k.take(ctx, request); f != nil {
+		return nil, f
 	}
 	return k, nil
 }

@@ -72,6 +72,13 @@ func (k *Lock) released() error {
 	return k.unconfirmed
 }
 
+// lost reports of a lock that was released that it was over before that.
+func (k *Lock) lost() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.state.Why != hold.Passed && (k.state.Why != hold.Released || k.ending.verdict == denied)
+}
+
 // finish ends the hold, for the first reason given. Then it passes the lock on or begins to release it everywhere,
 // unless that has begun. It returns the release, nil if there is none, and whether the observer will receive its
 // decision. The observer may be nil.

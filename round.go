@@ -205,23 +205,23 @@ func (r *round) decisive() *electorate {
 	return &sets[0]
 }
 
-// refusal returns the error of a round that masters have denied.
-func (r *round) refusal() error {
+// refusal returns the failure of a round that masters have denied.
+func (r *round) refusal() failureKind {
 	if r.request.Op == single.Acquire {
-		return ErrHeld
+		return failHeld
 	}
-	return ErrNotHeld
+	return failNotHeld
 }
 
 // resultLocked is nil of a round that was won, and otherwise why it was not: refusal where masters have denied it.
-func (r *round) resultLocked(refusal error) error {
+func (r *round) resultLocked(refusal failureKind) *failure {
 	switch r.verdict {
 	case won:
 		return nil
 	case denied:
-		return r.failureLocked(refusal)
+		return failedVotes(refusal, r.failureLocked(failureReasons[refusal]))
 	default:
-		return r.unreachedLocked(r.decisive())
+		return failedVotes(failUnreached, r.unreachedLocked(r.decisive()))
 	}
 }
 

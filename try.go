@@ -1,9 +1,7 @@
 package redlock
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -23,25 +21,24 @@ const maxProposals = 3
 
 // once makes a single attempt, and says how many rounds it took.
 func (l *Locker) once(ctx context.Context, s *spec) (k *Lock, rounds int, err error) {
-	k, err = l.try(ctx, s, func() (*Lock, error) {
+	k, f := l.try(ctx, s, func() (*Lock, *failure) {
 		rounds++
 		return l.attempt(ctx, s, nil)
 	})
-	return k, rounds, err
+	return k, rounds, f.error()
 }
 
-// try calls round until a round is won or another owner has the lock. Each round is a separate acquisition: validity
-// counts from the start of the last round, and a master releases a lost round before it sees the next one. Rounds begin
-// within the request timeout. Then a vote that is still split becomes [ErrContended].
-func (l *Locker) try(ctx context.Context, s *spec, round func() (*Lock, error)) (*Lock, error) {
+// try calls round until a round is won or another owner has the lock. Each round is a separate acquisition: validity counts from the start
+// of the last round, and a master releases a lost round before it sees the next one. Rounds begin within the request timeout.
+// Then a vote that is still split becomes [ErrContended].
+func (l *Locker) try(ctx context.Context, s *spec, round func() (*Lock, *failure)) (*Lock, *failure) {
 	end := l.clock.Now() + s.timeout
 	for n := 1; ; n++ {
 		began, counter := l.clock.Now(), s.counted.Load()
 		s.contest.begin(n)
-		k, err := round()
-		var q *QuorumError
-		if !errors.Is(err, ErrHeld) || !errors.As(err, &q) || s.contest.held(l.sets) {
-			return k, err
+		k, f := round()
+		if !f.is(failHeld) || s.contest.held(l.sets) {
+			return k, f
 		}
 		if s.counted.Load() != counter && n < maxProposals {
 			continue // the masters' counters were in its way, and are known now
@@ -49,17 +46,17 @@ func (l *Locker) try(ctx context.Context, s *spec, round func() (*Lock, error)) 
 		took := l.clock.Now() - began
 		left := end - l.clock.Now()
 		if left <= max(contend.FirstPause, took) {
-			q.Reason = s.contest.verdict(l.sets, q)
-			return nil, err
+			f.q.Reason = s.contest.verdict(l.sets, f.q)
+			return nil, f
 		}
-		refusal := refusalOf(err)
+		refusal := f.refusal()
 		pause := refusal.Spread(n, took, l.opts.Jitter)
 		if ended := l.sleep(ctx, l.closing, nil, min(pause, left/2)); ended != nil {
-			q.Reason = s.contest.verdict(l.sets, q)
-			return nil, &waitError{key: l.shown(s.keys[0]), ended: ended, last: err}
+			f.q.Reason = s.contest.verdict(l.sets, f.q)
+			return nil, &failure{err: &waitError{key: l.shown(s.keys[0]), ended: ended, last: f.err}, q: f.q}
 		}
 		if s.contest.held(l.sets) { // late votes may have completed a quorum
-			return nil, err
+			return nil, f
 		}
 	}
 }
@@ -196,49 +193,4 @@ func (r *round) hurryLocked() {
 	if d := k.spec.contest.patience(k, k.locker.clock.Now()-r.start); d > 0 {
 		k.locker.clock.AfterFunc(d, r.expire)
 	}
-}
-
-// refusalOf returns the parts of an attempt's error that a waiter needs.
-func refusalOf(err error) contend.Refusal {
-	r := contend.Refusal{Held: errors.Is(err, ErrHeld), Mendable: lastingOf(err) == single.Mendable}
-	if q, ok := errors.AsType[*QuorumError](err); ok && r.Held {
-		r.Split, r.Granted, r.Masters = split(q), q.Granted, q.N
-		r.Free, r.Kept = freeIn(q, false), freeIn(q, true)
-	}
-	return r
-}
-
-// split reports that contenders share the votes, so that none has the lock. If the masters that refused name one
-// holder on a quorum, that holder has the lock, and its requests have not yet reached the other masters.
-func split(q *QuorumError) bool {
-	if q.Granted == 0 {
-		return false
-	}
-	holders := make(map[uint64]int, len(q.Nodes))
-	for _, node := range q.Nodes {
-		if node.Vote == Refused {
-			holders[node.value]++
-			if holders[node.value] >= q.Quorum {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// freeIn returns the time until enough of the blocking keys have expired for a quorum; 0 if that is not known. If
-// kept is true, it counts only keys that are kept after their release.
-func freeIn(q *QuorumError, kept bool) time.Duration {
-	ttls := make([]time.Duration, 0, len(q.Nodes))
-	for _, node := range q.Nodes {
-		if node.Vote == Refused && node.TTL > 0 && (node.kept || !kept) {
-			ttls = append(ttls, node.TTL)
-		}
-	}
-	need := q.Quorum - q.Granted
-	if need < 1 || len(ttls) < need {
-		return 0
-	}
-	slices.SortFunc(ttls, cmp.Compare[time.Duration])
-	return ttls[need-1] + time.Millisecond // keys expire on the millisecond after
 }

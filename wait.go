@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -24,9 +23,9 @@ type waiting struct {
 	passed *Lock // what it was passed, if it was; see pass.go
 
 	contend.Progress
-	rounds     int   // that were sent
-	last       error // what the latest attempt ended with
-	subscribed bool  // the Locker listens on its account
+	rounds     int      // that were sent
+	last       *failure // of the latest attempt; nil before the first
+	subscribed bool     // the Locker listens on its account
 }
 
 // wait acquires in as many rounds as needed, and returns their number. since is the time when the wait began.
@@ -37,16 +36,16 @@ func (l *Locker) wait(ctx context.Context, s *spec, since time.Duration) (k *Loc
 	progress := contend.Progress{Since: since, Claims: s.kind == single.Exclusive}
 	w := &waiting{locker: l, spec: s, Progress: progress}
 	for {
-		k, err = w.inQueue(ctx)
-		if err != errPassedLate { //nolint:errorlint // our own
-			return k, w.rounds, err
+		k, f := w.inQueue(ctx)
+		if !f.is(failPassedLate) {
+			return k, w.rounds, f.error()
 		}
-		err = fmt.Errorf("redlock: acquire %q: %w", l.shown(s.keys[0]), err)
-		again := &waiting{locker: l, spec: s, Progress: progress, rounds: w.rounds, last: err}
+		err = fmt.Errorf("redlock: acquire %q: %w", l.shown(s.keys[0]), f.err)
+		again := &waiting{locker: l, spec: s, Progress: progress, rounds: w.rounds, last: failed(err)}
 		again.Attempts = w.Attempts + 1
 		switch { // as after a round that came too late
 		case ctx.Err() != nil:
-			return nil, w.rounds, again.gaveUp(ended(ctx))
+			return nil, w.rounds, again.gaveUp(ended(ctx)).err
 		case s.MaxAttempts > 0 && again.Attempts >= s.MaxAttempts:
 			return nil, w.rounds, err
 		}
@@ -55,7 +54,7 @@ func (l *Locker) wait(ctx context.Context, s *spec, since time.Duration) (k *Loc
 }
 
 // inQueue waits in the queue until the lock is there or the wait ends.
-func (w *waiting) inQueue(ctx context.Context) (k *Lock, err error) {
+func (w *waiting) inQueue(ctx context.Context) (k *Lock, f *failure) {
 	s := w.spec
 	w.locker.queue.Enter(&w.entry, waitqueue.Want{
 		Keys: s.keys, Class: s.class(), Since: w.Since, Alone: s.entered, Seldom: s.Every > contend.NotifiedPause,
@@ -63,8 +62,8 @@ func (w *waiting) inQueue(ctx context.Context) (k *Lock, err error) {
 		Patient: s.passable() && s.MaxAttempts == 0 && s.MaxOutage == 0, Waiter: w,
 	})
 	defer func() { w.leave(ctx, k) }()
-	k, err = w.takeOver(w.acquire(ctx))
-	return k, err
+	k, f = w.takeOver(w.acquire(ctx))
+	return k, f
 }
 
 // class groups acquisitions of the same keys by the commands and the timeout that they need. If one class reaches no
@@ -81,14 +80,14 @@ func (s *spec) class() waitqueue.Class {
 // pause spent there, since the first waiter asks for all waiters. But the last attempt that MaxAttempts allows is a
 // round in any case. An acquisition that may enter a lock again does not wait for its turn. It asks as soon as its
 // owner is known to have the key, because the waiters before it may be waiting for the very lock that it enters.
-func (w *waiting) acquire(ctx context.Context) (*Lock, error) {
+func (w *waiting) acquire(ctx context.Context) (*Lock, *failure) {
 	for step := (contend.Step{Counts: true}); ; {
 		turn, err := w.yield(ctx)
 		if err != nil {
 			return nil, w.gaveUp(err)
 		}
-		if err := w.unmended(); err != nil && turn && w.rounds == 0 { // those before it have just found that out
-			return nil, err
+		if f := w.unmended(); f != nil && turn && w.rounds == 0 { // those before it have just found that out
+			return nil, f
 		}
 		final := false
 		if step.Counts {
@@ -96,21 +95,20 @@ func (w *waiting) acquire(ctx context.Context) (*Lock, error) {
 			final = w.Attempts == w.spec.MaxAttempts
 		}
 		if turn || final || step.Enters {
-			k, err := w.attempt(ctx, turn, final)
-			switch q, decided := errors.AsType[*QuorumError](err); {
-			case err == nil, final && decided:
-				return k, err
-			//nolint:errorlint // our own
-			case decided && q.lasts >= single.Final, errors.Is(err, ErrOutdated), err == errPassed:
-				return nil, err // whatever the round before said
-			case !decided:
-				return nil, w.gaveUp(err)
+			k, f := w.attempt(ctx, turn, final)
+			switch {
+			case f == nil, final && f.q != nil:
+				return k, f
+			case f.lasts() >= single.Final, f.kind == failOutdated, f.kind == failPassed:
+				return nil, f // whatever the round before said
+			case f.q == nil:
+				return nil, w.gaveUp(f.err)
 			}
-			if w.refused(err, turn); w.unmended() != nil {
-				return nil, err
+			if w.refused(f, turn); w.unmended() != nil {
+				return nil, f
 			}
 		} else if w.last == nil {
-			w.last = errQueued
+			w.last = behindOthers
 		}
 		w.plan(turn, step.Counts)
 		w.locker.observeWait(w.spec)
@@ -121,16 +119,16 @@ func (w *waiting) acquire(ctx context.Context) (*Lock, error) {
 }
 
 var (
-	errQueued = fmt.Errorf("%w: others of this process are first in the queue", ErrHeld)
-	errAhead  = fmt.Errorf("%w: others are let go first", ErrHeld)
+	behindOthers = &failure{kind: failHeld, err: fmt.Errorf("%w: others of this process are first in the queue", ErrHeld)}
+	afterOthers  = &failure{kind: failHeld, err: fmt.Errorf("%w: others are let go first", ErrHeld)}
 )
 
-// gaveUp is the error of a wait that err has ended.
-func (w *waiting) gaveUp(err error) error {
+// gaveUp is the failure of a wait that err has ended.
+func (w *waiting) gaveUp(err error) *failure {
 	if w.last == nil {
-		return err
+		return failed(err)
 	}
-	return &waitError{key: w.locker.shown(w.spec.keys[0]), ended: err, last: w.last}
+	return failed(&waitError{key: w.locker.shown(w.spec.keys[0]), ended: err, last: w.last.err})
 }
 
 // yield waits a little if this attempt should let others go first, and reports whether it is w's turn.
@@ -150,7 +148,7 @@ func (w *waiting) yield(ctx context.Context) (turn bool, err error) {
 		}
 		if err := l.sleep(ctx, l.closing, l.queue.Woken(&w.entry), d); err != nil {
 			if w.last == nil {
-				w.last = errAhead
+				w.last = afterOthers
 			}
 			return false, err
 		}
@@ -158,50 +156,47 @@ func (w *waiting) yield(ctx context.Context) (turn bool, err error) {
 }
 
 // attempt is a round, or a try if it is the last one.
-func (w *waiting) attempt(ctx context.Context, turn, final bool) (*Lock, error) {
+func (w *waiting) attempt(ctx context.Context, turn, final bool) (*Lock, *failure) {
 	if final {
-		return w.locker.try(ctx, w.spec, func() (*Lock, error) { return w.round(ctx, turn) })
+		return w.locker.try(ctx, w.spec, func() (*Lock, *failure) { return w.round(ctx, turn) })
 	}
 	return w.round(ctx, turn)
 }
 
 // round sends one round, as this Locker's waiter if it is w's turn.
-func (w *waiting) round(ctx context.Context, turn bool) (k *Lock, err error) {
+func (w *waiting) round(ctx context.Context, turn bool) (k *Lock, f *failure) {
 	switch {
 	case turn:
-		k, err = w.locker.attempt(ctx, w.spec, w)
+		k, f = w.locker.attempt(ctx, w.spec, w)
 	case w.locker.queue.Start(&w.entry):
-		k, err = w.locker.attempt(ctx, w.spec, nil)
+		k, f = w.locker.attempt(ctx, w.spec, nil)
 	default:
-		err = errPassed
+		f = beingPassed
 	}
-	if err != errPassed { //nolint:errorlint // our own
+	if !f.is(failPassed) {
 		w.rounds++
 	}
-	return k, err
+	return k, f
 }
 
 // refused takes note of a round that was not won.
-func (w *waiting) refused(err error, turn bool) {
+func (w *waiting) refused(f *failure, turn bool) {
 	l := w.locker
 	l.queue.End(&w.entry)
-	w.last = err
-	w.Unreached = turn && !errors.Is(err, ErrHeld)
-	w.complained(err)
+	w.last = f
+	w.Unreached = turn && f.kind != failHeld
+	w.complained(f)
 	if !turn {
 		return
 	}
-	if q, is := errors.AsType[*QuorumError](err); is {
-		blocking := l.withPrefix(q.blockingKeys())
-		if len(w.spec.keys) > 1 && errors.Is(err, ErrHeld) {
-			if unclaimed := l.queue.Blocked(&w.entry, blocking, l.clock.Now()); len(unclaimed) > 0 {
-				l.depart(w.spec, unclaimed, w.latest, everyMaster)
-			}
+	if len(w.spec.keys) > 1 && f.kind == failHeld {
+		if unclaimed := l.queue.Blocked(&w.entry, l.withPrefix(f.q.blockingKeys()), l.clock.Now()); len(unclaimed) > 0 {
+			l.depart(w.spec, unclaimed, w.latest, everyMaster)
 		}
-		owners, claimed := q.holders()
-		if l.queue.Held(&w.entry, owners, claimed) && w.spec.kind != single.Shared {
-			w.Claims = true
-		}
+	}
+	owners, claimed := f.q.holders()
+	if l.queue.Held(&w.entry, owners, claimed) && w.spec.kind != single.Shared {
+		w.Claims = true
 	}
 	if !w.subscribed {
 		w.subscribed = true
@@ -214,8 +209,7 @@ func (w *waiting) plan(turn, counts bool) {
 	l := w.locker
 	now := l.clock.Now()
 	w.Plan(&w.spec.Policy, &contend.After{
-		Refusal: refusalOf(w.last), Now: now, Took: now - w.tried(), Turn: turn, Counts: counts,
-		Subscribed: l.subscription.Subscribed(),
+		Refusal: w.last.refusal(), Now: now, Took: now - w.tried(), Turn: turn, Counts: counts, Subscribed: l.subscription.Subscribed(),
 	}, l.opts.Jitter)
 }
 
@@ -236,7 +230,7 @@ func (w *waiting) pause(ctx context.Context) (contend.Step, error) {
 		step := w.Next(&s.Policy, &v)
 		switch step.Do {
 		case contend.TakeOver:
-			return step, errPassed
+			return step, beingPassed.err
 		case contend.GiveUp:
 			return step, fmt.Errorf("%w for %v, the MaxOutage", ErrNoQuorum, s.MaxOutage)
 		case contend.Try:
@@ -373,18 +367,16 @@ func (l *Locker) outageLeft(d, since, now time.Duration) time.Duration {
 
 // reached records how a round that began at start ended. MaxOutage needs this, and so do waits in which masters
 // complain. s is the acquisition, or nil for another operation.
-func (l *Locker) reached(s *spec, err error, start time.Duration) {
-	answered := err == nil || errors.Is(err, ErrHeld) || errors.Is(err, ErrExpired)
+func (l *Locker) reached(s *spec, f *failure, start time.Duration) {
 	switch {
-	case answered:
+	case f == nil, f.kind == failHeld, f.kind == failLate: // masters enough have answered
 		if l.unreached.Load() != 0 {
 			l.unreached.Store(0)
 		}
 		if s != nil {
 			l.complaining.end(s)
 		}
-	case errors.Is(err, ErrMisconfigured): // masters enough could be reached, or what keeps them from it is no outage
-	case errors.Is(err, ErrNoQuorum):
+	case f.kind == failUnreached && f.lasts() < single.Mendable: // what somebody has to mend is no outage
 		l.unreached.CompareAndSwap(0, int64(max(1, start)))
 	}
 }

@@ -242,7 +242,7 @@ func rules() []Mutant {
 		{
 			Name:   "generation-not-checked",
 			Breaks: "a process asks for the generation, and acquires whatever the answer is",
-			Edits:  []Edit{{"membership.go", "if known.Fresh || known.Newer != nil {\n\t\treturn known.AsOf, l.outdated(known.Newer)\n\t}\n\tif sent", "if asking != nil || known.Fresh {\n\t\treturn known.AsOf, nil\n\t}\n\tif sent"}},
+			Edits:  []Edit{{"membership.go", "if known.Fresh || known.Newer != nil {\n\t\treturn known.AsOf, l.outdatedFailure(known.Newer)\n\t}\n\tif sent", "if asking != nil || known.Fresh {\n\t\treturn known.AsOf, nil\n\t}\n\tif sent"}},
 			Sim:    []Sim{{Profile: "generations", Oracle: "overlap"}},
 			Tests:  in(".", "TestAForgottenProcessTakesNoLockOnceTheNextGenerationIsAnnounced"),
 		},

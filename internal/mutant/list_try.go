@@ -7,10 +7,8 @@ func tries() []Mutant {
 		{
 			Name:   "split-is-held",
 			Breaks: "a try takes a split vote for a refusal",
-			Edits: []Edit{
-				{"try.go", "!errors.As(err, &q) || s.contest.held(l.sets)", "!errors.As(err, &q) || q != nil"},
-			},
-			Tests: in(".", winner),
+			Edits:  []Edit{{"try.go", "!f.is(failHeld) || s.contest.held(l.sets)", "!f.is(failHeld) || f.q != nil"}},
+			Tests:  in(".", winner),
 		},
 		{
 			Name:   "try-waits-for-the-stopped",
