@@ -31,17 +31,10 @@ func (l *Locker) Close(ctx context.Context) error {
 	if ctx == nil {
 		return invalid("nil context")
 	}
-	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
+	if !l.holds.Close() {
 		return l.awaitClose(ctx)
 	}
-	l.closed = true
 	defer close(l.ended)
-	close(l.closing)
-	l.noteEmptyLocked()
-	l.mu.Unlock()
-
 	err := l.drain(ctx)
 	l.schedule.Close()
 	l.janitor.Close()
@@ -113,7 +106,7 @@ func (l *Locker) isClosing() bool {
 // drain waits for the locks and the janitor. If ctx ends first, its error lists the remaining keys.
 func (l *Locker) drain(ctx context.Context) error {
 	select {
-	case <-l.empty:
+	case <-l.holds.Empty():
 	case <-ctx.Done():
 	}
 	left := l.abandonAll()
@@ -136,102 +129,15 @@ func (l *Locker) drain(ctx context.Context) error {
 }
 
 // abandonAll ends the locks that are left without asking the masters, and returns how many were held.
-func (l *Locker) abandonAll() int {
-	for n := 0; ; {
-		l.mu.Lock()
-		k := l.first
-		l.mu.Unlock()
-		if k == nil {
-			return n
-		}
-		if k.abandon() {
-			n++
+func (l *Locker) abandonAll() (n int) {
+	for locks := l.holds.All(); len(locks) > 0; locks = l.holds.All() { // a lock that is passed on meanwhile has a successor
+		for _, k := range locks {
+			if k.abandon() {
+				n++
+			}
 		}
 	}
-}
-
-// enroll notes that k may have keys on masters from now on.
-func (l *Locker) enroll(k *Lock) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return ErrClosed
-	}
-	l.linkLocked(k)
-	return nil
-}
-
-// replace records that next now has k's keys on the masters. It reports false if Close has abandoned k.
-func (l *Locker) replace(k, next *Lock) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.unlinkLocked(k) {
-		return false
-	}
-	l.linkLocked(next)
-	return true
-}
-
-// forget notes that k has no keys left, or only such as the janitor looks after, and reports whether that is news.
-func (l *Locker) forget(k *Lock) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.unlinkLocked(k) {
-		return false // it was forgotten before
-	}
-	l.noteEmptyLocked()
-	return true
-}
-
-// linkLocked puts k into the list of locks.
-func (l *Locker) linkLocked(k *Lock) {
-	if k.next = l.first; k.next != nil {
-		k.next.prev = k
-	}
-	l.first = k
-}
-
-// unlinkLocked takes k out of the list of locks, and reports false if it is not in it.
-func (l *Locker) unlinkLocked(k *Lock) bool {
-	switch {
-	case k.prev != nil:
-		k.prev.next = k.next
-	case l.first == k:
-		l.first = k.next
-	default:
-		return false
-	}
-	if k.next != nil {
-		k.next.prev = k.prev
-	}
-	k.next, k.prev = nil, nil
-	return true
-}
-
-// notBusy counts one less that Close waits for: an acquisition, or a departure.
-func (l *Locker) notBusy() {
-	if l.busy.Add(-1) > 0 {
-		return
-	}
-	select {
-	case <-l.closing:
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.noteEmptyLocked()
-	default:
-	}
-}
-
-// noteEmptyLocked tells Close when nothing is left to wait for.
-func (l *Locker) noteEmptyLocked() {
-	if !l.closed || l.first != nil || l.busy.Load() > 0 {
-		return
-	}
-	select {
-	case <-l.empty:
-	default:
-		close(l.empty)
-	}
+	return n
 }
 
 // Held is one lock that a Locker holds.
@@ -254,14 +160,8 @@ func (l *Locker) Held() []Held {
 	if l.check() != nil {
 		return nil
 	}
-	l.mu.Lock()
-	var locks []*Lock // the Locker's mutex is taken under a lock's, never the other way round
-	for k := l.first; k != nil; k = k.next {
-		locks = append(locks, k)
-	}
-	l.mu.Unlock()
 	var held []Held
-	for _, k := range locks {
+	for _, k := range l.holds.All() {
 		if h, ok := k.describe(); ok {
 			held = append(held, h)
 		}

@@ -81,7 +81,7 @@ func newDeparture(l *Locker, s *spec, keys []string, stays bool, after *Lock) *d
 func (d *departure) send(masters uint64) {
 	masters &= everyMaster >> (maxMasters - len(d.calls))
 	d.open.Store(int32(bits.OnesCount64(masters)))
-	d.locker.busy.Add(1)
+	d.locker.holds.Begin()
 	for i := range d.calls {
 		if masters&(1<<i) != 0 {
 			d.locker.lanes[i].Send(&d.calls[i])
@@ -103,7 +103,7 @@ func (d *departure) Ended(c *lane.Call) {
 		l.queue.Dequeued(d.request.Keys)
 	}
 	if last {
-		l.notBusy()
+		l.holds.Done()
 	}
 }
 

@@ -92,7 +92,7 @@ const MaxEvents = maxEvents
 // HoldsMutex names a mutex of the Locker, or of one of its locks, that stays locked, if there is one.
 func (l *Locker) HoldsMutex(locks ...*Lock) string {
 	takes := map[string]func(){
-		"locker":       func() { l.mu.Lock(); defer l.mu.Unlock() },
+		"locker":       func() { l.holds.All() },
 		"observer":     func() { l.observer.mu.Lock(); defer l.observer.mu.Unlock() },
 		"schedule":     func() { l.schedule.Remove(new(schedule.Entry)) },
 		"janitor":      func() { l.janitor.Pending() },

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -37,34 +38,6 @@ func (k *Lock) Token() uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.token
-}
-
-// greatestWallToken is the greatest token that a wall clock can have meant: the year 2112. A clock beyond it is wrong,
-// and must not use up the numbers that are left, of this key or, through this Locker's memory, of others.
-const greatestWallToken = single.MaxToken / 2
-
-// propose returns the token to propose: above every token this Locker has observed, and not behind the wall clock.
-func (l *Locker) propose() uint64 {
-	return max(l.wallToken(), l.tokens.Load()+1)
-}
-
-// wallToken is the wall clock as a token, 0 if it is wrong.
-func (l *Locker) wallToken() uint64 {
-	wall := uint64(max(0, l.clock.Wall().UnixMicro()))
-	if wall > greatestWallToken {
-		return 0
-	}
-	return wall
-}
-
-// observeToken notes a token so that the next proposal is above it. Refusals tell counters too.
-func (l *Locker) observeToken(token uint64) {
-	for token <= greatestWallToken {
-		last := l.tokens.Load()
-		if token <= last || l.tokens.CompareAndSwap(last, token) {
-			return
-		}
-	}
 }
 
 // noteCounter records the counter that refused a lock which publishes its token. The next proposal is then above that
@@ -127,7 +100,7 @@ func (r *round) spareLocked(token uint64) uint64 {
 }
 
 // maxRaises bounds how many times the Locker asks for a token above the counters of the masters. Counters get ahead
-// again only while others try to acquire the key; see lead.
+// again only while others try to acquire the key; see [hold.Lead].
 const maxRaises = 4
 
 // fence finds the token of a lock after it has won its acquisition r. If the masters' counters differ, it sends one
@@ -161,19 +134,8 @@ func (k *Lock) raise(ctx context.Context, owner string, token, spare uint64, ref
 		if f == nil || counter < token || n == maxRaises {
 			return f
 		}
-		token = counter + lead(counter, n)
+		token = counter + hold.Lead(counter, n)
 	}
-}
-
-// lead returns the distance of the next proposal from the counter that blocked the n-th. Other clients that try to
-// get the key propose the wall clock in microseconds, or one more than the counter in their refusal. So the new
-// number is above theirs for a while: 1 ms, 33 ms, 1 s. If the counters are beyond any plausible wall clock, lead
-// does not waste numbers.
-func lead(counter uint64, n int) uint64 {
-	if counter > greatestWallToken {
-		return 1
-	}
-	return 1 << (5 + 5*n)
 }
 
 // agreed takes the token of a won acquisition if a quorum has returned it. Otherwise it returns the greatest that was.
@@ -189,7 +151,7 @@ func (k *Lock) agreed(r *round) (token uint64, agreed bool) {
 // takeTokensLocked records the token, and the spare tokens after it that belong to this hold.
 func (k *Lock) takeTokensLocked(token, spare uint64) {
 	k.token, k.passing.lastToken = token, token+spare
-	k.locker.observeToken(k.passing.lastToken)
+	k.locker.tokens.Observe(k.passing.lastToken)
 }
 
 // raised takes the token that a decided raise asked for, if a quorum has accepted it. Otherwise it returns the greatest

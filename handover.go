@@ -162,7 +162,7 @@ func (k *Lock) Handover() (Handover, error) {
 	}
 	h, err := k.handOver()
 	if err == nil {
-		k.locker.forget(k) // only now: Close has to wait for what leaves the masters' queues
+		k.locker.holds.Leave(&k.entry) // only now: Close has to wait for what leaves the masters' queues
 	}
 	return h, err
 }
@@ -240,8 +240,8 @@ func (l *Locker) Attach(ctx context.Context, h Handover, ttl time.Duration, opts
 	if s.publishes || s.MaxAttempts > 1 || s.Every > 0 || s.MaxOutage > 0 {
 		return nil, invalid("Published, MaxAttempts, RetryEvery or MaxOutage with Attach, which is a single attempt")
 	}
-	l.busy.Add(1)
-	defer l.notBusy()
+	l.holds.Begin()
+	defer l.holds.Done()
 	start := l.clock.Now()
 	k, err := l.attach(ctx, s, h.data())
 	l.observeReturn(single.Transfer, s, start, 1, err)
@@ -282,7 +282,7 @@ func (l *Locker) attach(ctx context.Context, s *spec, h *handover) (*Lock, error
 	for i, name := range l.names {
 		k.states[i].continuityUnknown = slices.Contains(h.Doubt, name)
 	}
-	token := max(h.Token+1, l.propose())
+	token := max(h.Token+1, l.tokens.Propose())
 	if _, value, publishes := owner.Published(string(h.Owner)); publishes {
 		// The value contains the token, so a quorum has to accept the token first. Then no other owner gets this
 		// token: the next owner of the key has this one or a greater one.

@@ -58,7 +58,7 @@ func (l *Locker) Holder(ctx context.Context, key string) (Holder, error) {
 	if err != nil {
 		return Holder{}, err
 	}
-	defer l.forget(k) // an inspection leaves nothing behind
+	defer l.holds.Leave(&k.entry) // an inspection leaves nothing behind
 	r, err := k.run(ctx, single.Request{Op: single.Inspect, Keys: s.keys})
 	if err != nil {
 		return Holder{}, fmt.Errorf("redlock: holder of %q: %w", key, err)

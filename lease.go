@@ -78,7 +78,7 @@ func (e *lease) settleLocked(c *lane.Call) {
 		}
 		s.trace = hold.Trace{}
 		if k.state.Settle() { // nothing is left to do for the hold
-			k.locker.forget(k)
+			k.locker.holds.Leave(&k.entry)
 		}
 	}
 }

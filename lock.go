@@ -21,7 +21,7 @@ type Lock struct {
 	spec   *spec
 	*lease // its mutex guards what follows
 
-	next, prev *Lock // in the locker's list, which its mutex guards
+	entry hold.Entry[*Lock]
 
 	until       time.Duration // when validity ends, by the locker's clock; 0 before it was acquired
 	began       time.Duration // when the attempt began
@@ -68,7 +68,10 @@ func (l *Locker) newLock(s *spec) (*Lock, error) {
 	default:
 		k.hold = owner.Random()
 	}
-	return k, l.enroll(k)
+	if !l.holds.Enter(&k.entry, k) {
+		return k, ErrClosed
+	}
+	return k, nil
 }
 
 // request completes a request for this hold.

@@ -282,8 +282,9 @@ func (l *Locker) Check(ctx context.Context) (*audit.Report, error) {
 	if ctx == nil {
 		return nil, invalid("nil context")
 	}
-	if err := l.beginCheck(); err != nil {
-		return nil, err
+	// Close waits until every master has been checked, including masters whose results Check does not wait for.
+	if !l.holds.IfOpen(func() { l.checks.Add(1) }) {
+		return nil, ErrClosed
 	}
 	defer l.checks.Done()
 	masters := make([]audit.Master, len(l.masters))
@@ -304,16 +305,4 @@ func (l *Locker) Check(ctx context.Context) (*audit.Report, error) {
 		return nil, fmt.Errorf("redlock: check: %w", ended(ctx))
 	}
 	return report, nil
-}
-
-// beginCheck makes Close wait until every master has been checked, including masters whose results Check does not
-// wait for.
-func (l *Locker) beginCheck() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return ErrClosed
-	}
-	l.checks.Add(1)
-	return nil
 }

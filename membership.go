@@ -23,9 +23,9 @@ func newCurrency(l *Locker) *generation.Currency {
 		Decides: func(answered, failed uint64) bool {
 			return l.sets.acquired(&tally{granted: answered, unknown: failed}) != open
 		},
-		Asks:  func() { l.busy.Add(1) },
+		Asks:  l.holds.Begin,
 		Ended: func(c *lane.Call) { l.complaining.announced.note(l, c, timeout) },
-		Done:  l.notBusy,
+		Done:  l.holds.Done,
 	})
 }
 

@@ -48,7 +48,7 @@ func (k *Lock) issueLocked(r *round, after *effects) {
 		case r.request.Op == single.Release && s.nothingThere():
 			decided = r.countLocked(i, Refused) || decided
 			if k.state.Settle() {
-				k.locker.forget(k)
+				k.locker.holds.Leave(&k.entry)
 			}
 			if s.queued && r.request.Waiter != "" {
 				after.leave(k, r.request.Keys, 1<<i)

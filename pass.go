@@ -86,20 +86,6 @@ func (s *spec) passable() bool {
 	return s.kind == single.Plain && len(s.keys) == 1 && !s.publishes && !s.elects && s.minHold == 0
 }
 
-// tokensPerMillisecond is the number of tokens that a fenced lock gets for each millisecond in which it may be passed
-// on. Tokens are proposed by a clock in microseconds; this is a tenth of its rate.
-const tokensPerMillisecond = 100
-
-// spareTokens returns the number of spare tokens that a fenced lock with this window asks for when it proposes token.
-// A lock that is not passed on wastes its spare tokens. So that this does not drive counters ahead of the clock,
-// there are no spare tokens while they are ahead of it.
-func (l *Locker) spareTokens(window time.Duration, token uint64) uint64 {
-	if token > l.wallToken() {
-		return 0
-	}
-	return uint64(window/time.Millisecond) * tokensPerMillisecond
-}
-
 // leaveQuietly takes the wait that has got the lock out of the queue. While the lock may be passed on, the waiters
 // behind it do not try. They enter the masters' queues once the lock can't be passed on any more. An extension, or a
 // check that finds the lock lost, may come between the first look and the queue. Then its message to the queue came
@@ -184,7 +170,7 @@ func (k *Lock) successorLocked(s *spec, now time.Duration) *Lock {
 		next.until = min(next.until, next.atMost)
 	}
 	next.state.Acquire()
-	if !l.replace(k, next) {
+	if !l.holds.Replace(&k.entry, &next.entry, next) {
 		return nil // Close has given k up
 	}
 	k.present, k.queued = next, true

@@ -65,6 +65,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-624411e5/redlock/internal/generation"
+	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/janitor"
 	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/internal/limiter"
@@ -96,22 +97,17 @@ type Locker struct {
 	queue       *waitqueue.Queue     // of the waiters of this Locker
 	current     *generation.Currency // that the masters know no configuration two generations newer
 	id          string               // under which it waits in arrival queues
-	tokens      atomic.Uint64        // the greatest fencing token observed
-	retained    retention.Keys       // keys with counters that need not be prolonged
-	spare       sync.Pool            // of *roundWait
+	tokens      hold.Tokens
+	retained    retention.Keys // keys with counters that need not be prolonged
+	spare       sync.Pool      // of *roundWait
 
 	subscription *subscription.Subscription
-	busy         atomic.Int64 // acquisitions and departures that Close waits for
 	unreached    atomic.Int64 // the start of the first round that reached no quorum, since the last that did; 0: none
 
-	closing chan struct{}  // closed when Close begins; nil in a Locker that New has not made
-	ended   chan struct{}  // closed when Close has returned
-	checks  sync.WaitGroup // goroutines that look at a master
-
-	mu     sync.Mutex
-	closed bool
-	first  *Lock         // head of the list of locks that may still have keys on a master
-	empty  chan struct{} // closed when closing, the list is empty and no goroutine is busy
+	holds   *hold.Registry[*Lock] // that may still have keys on a master, and what else Close waits for
+	closing chan struct{}         // closed when Close begins; nil in a Locker that New has not made
+	ended   chan struct{}         // closed when Close has returned
+	checks  sync.WaitGroup        // goroutines that look at a master
 }
 
 // New makes a Locker over any number of masters. An odd number is best; a single master is a quorum by itself. The
@@ -142,7 +138,6 @@ func newLocker(masters []Master, sets electorates, opts Options) (*Locker, error
 		id:      owner.Random(),
 		closing: make(chan struct{}),
 		ended:   make(chan struct{}),
-		empty:   make(chan struct{}),
 	}
 	if err := l.checkGuardedTTL(); err != nil {
 		return nil, err
@@ -157,6 +152,8 @@ func newLocker(masters []Master, sets electorates, opts Options) (*Locker, error
 	if opts.Observer != nil {
 		l.observer = newObserver(opts.Observer)
 	}
+	l.holds = hold.NewRegistry[*Lock](l.closing)
+	l.tokens.Wall = l.clock.Wall
 	l.schedule = schedule.New(l.clock.Now, l.after)
 	l.renewals = limiter.New(maxRenewing, (*Lock).renew)
 	l.queue = waitqueue.New(l.sets.majority, func(d time.Duration, f func()) { l.clock.AfterFunc(d, f) })
@@ -218,8 +215,8 @@ func (l *Locker) Acquire(ctx context.Context, key string, ttl time.Duration, opt
 	if err != nil {
 		return nil, err
 	}
-	l.busy.Add(1)
-	defer l.notBusy()
+	l.holds.Begin()
+	defer l.holds.Done()
 	start := l.clock.Now()
 	lock, rounds, err := l.wait(ctx, s, start)
 	l.observeReturn(single.Acquire, s, start, rounds, err)
@@ -240,8 +237,8 @@ func (l *Locker) TryAcquire(ctx context.Context, key string, ttl time.Duration, 
 	if s.MaxAttempts > 1 || s.Every > 0 || s.MaxOutage > 0 {
 		return nil, invalid("MaxAttempts, RetryEvery or MaxOutage with TryAcquire, which is a single attempt")
 	}
-	l.busy.Add(1)
-	defer l.notBusy()
+	l.holds.Begin()
+	defer l.holds.Done()
 	start := l.clock.Now()
 	lock, rounds, err := l.once(ctx, s)
 	l.observeReturn(single.Acquire, s, start, rounds, err)
@@ -299,7 +296,7 @@ func (l *Locker) attempt(ctx context.Context, s *spec, w *waiting) (*Lock, *fail
 	}
 	token := uint64(0)
 	if s.fenced {
-		token = l.propose()
+		token = l.tokens.Propose()
 	}
 	if s.publishes {
 		token = max(token, s.counted.Load()+1)
@@ -327,7 +324,7 @@ func (l *Locker) attempt(ctx context.Context, s *spec, w *waiting) (*Lock, *fail
 		k.passing.window = s.passingWindow()
 	}
 	if s.fenced {
-		request.Spare = l.spareTokens(k.passing.window, token)
+		request.Spare = l.tokens.Spare(k.passing.window, token)
 		request.Retained = l.retained.Has(s.keys[0], began)
 	}
 	k.began, k.longest, k.asOf = began, s.ttl, asOf

@@ -248,7 +248,7 @@ func (k *Lock) abandon() bool {
 		k.overLocked(hold.ShutDown, nil, &after)
 	}
 	k.mu.Unlock()
-	return k.locker.forget(k)
+	return k.locker.holds.Leave(&k.entry)
 }
 
 // newJanitor makes the janitor, which repeats releases to masters that have not confirmed.

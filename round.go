@@ -126,7 +126,7 @@ func (r *round) Ended(c *lane.Call) {
 	defer k.mu.Unlock()
 	r.ballots[c.Index].ended = true
 	if r.request.Fence || r.request.Op == single.Raise || r.request.Op == single.Transfer {
-		k.locker.observeToken(c.Reply.Token)
+		k.locker.tokens.Observe(c.Reply.Token)
 		k.spec.noteCounter(c)
 		r.noteRetentionLocked()
 	}

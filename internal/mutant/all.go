@@ -215,8 +215,7 @@ func rules() []Mutant {
 			Breaks: "a lock goes on in the process that has handed it over",
 			Edits: []Edit{
 				{"handover.go", "\tk.overLocked(hold.HandedOver, nil, &after)\n", ""},
-				{"handover.go", "\tif err == nil {\n\t\tk.locker.forget(k)", "\tif err != nil " +
-					"{\n\t\tk.locker.forget(k)"},
+				{"handover.go", "\tif err == nil {\n\t\tk.locker.holds.Leave(&k.entry)", "\tif err != nil {\n\t\tk.locker.holds.Leave(&k.entry)"},
 			},
 			Tests: in(".", "TestHandedOverLocksNeverHaveTwoHolders"),
 		},
@@ -332,7 +331,7 @@ func rules() []Mutant {
 			Name:   "tokens-not-got-ahead",
 			Breaks: "tokens are passed on that were not got ahead",
 			Edits: []Edit{
-				{"redlock.go", "\t\trequest.Spare = l.spareTokens(k.passing.window, token)\n", ""},
+				{"redlock.go", "\t\trequest.Spare = l.tokens.Spare(k.passing.window, token)\n", ""},
 				{"fenced.go", "k.takeTokensLocked(token, r.spareLocked(token))", "k.takeTokensLocked(token, 1000)"},
 			},
 			Sim:   []Sim{{Profile: "cohorts", Oracle: "token-order"}},

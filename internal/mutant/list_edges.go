@@ -51,7 +51,7 @@ func edges() []Mutant {
 		{
 			Name:   "token-proposed-again",
 			Breaks: "a Locker proposes a token that it has seen, where the wall clock is not ahead of it",
-			Edits:  []Edit{{"fenced.go", "l.tokens.Load()+1)", "l.tokens.Load())"}},
+			Edits:  []Edit{{"internal/hold/tokens.go", "t.greatest.Load()+1)", "t.greatest.Load())"}},
 			Tests:  in(".", "TestTokensOfALockerGrowThoughMastersForgetAndTheClockStands"),
 		},
 		{

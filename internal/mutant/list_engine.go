@@ -338,7 +338,7 @@ func engine() []Mutant {
 		{
 			Name:   "mad-clock",
 			Breaks: "a clock of another millennium uses up the tokens",
-			Edits:  []Edit{{"fenced.go", "\tif wall > greatestWallToken {\n\t\treturn 0\n\t}\n", ""}},
+			Edits:  []Edit{{"internal/hold/tokens.go", "\tif wall > greatestWallToken {\n\t\treturn 0\n\t}\n", ""}},
 			Tests:  in(".", "TestAClockOfAnotherMillenniumDoesNotUseUpTokens"),
 		},
 		{
