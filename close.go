@@ -130,7 +130,8 @@ func (l *Locker) drain(ctx context.Context) error {
 
 // abandonAll ends the locks that are left without asking the masters, and returns how many were held.
 func (l *Locker) abandonAll() (n int) {
-	for locks := l.holds.All(); len(locks) > 0; locks = l.holds.All() { // a lock that is passed on meanwhile has a successor
+	// Again, because a lock that is passed on meanwhile has a successor.
+	for locks := l.holds.All(); len(locks) > 0; locks = l.holds.All() {
 		for _, k := range locks {
 			if k.abandon() {
 				n++

@@ -59,7 +59,9 @@ func (l *Locker) depart(s *spec, keys []string, after *Lock, masters uint64) {
 
 func newDeparture(l *Locker, s *spec, keys []string, stays bool, after *Lock) *departure {
 	d := &departure{locker: l, calls: make([]lane.Call, len(l.lanes))}
-	d.request = single.Request{Op: single.Leave, Kind: s.kind, Keys: keys, TTL: s.ttl, Waiter: l.id, Reserve: l.reserve(), Stays: stays}
+	d.request = single.Request{
+		Op: single.Leave, Kind: s.kind, Keys: keys, TTL: s.ttl, Waiter: l.id, Reserve: l.reserve(), Stays: stays,
+	}
 	l.prepare(&d.request)
 	deadline := time.Now().Add(s.timeout)
 	for i := range d.calls {

@@ -243,8 +243,8 @@ func (r *round) unreachedLocked(set *electorate) *QuorumError {
 	return r.failureInLocked(set, ErrNoQuorum)
 }
 
-// notAnnounced names a set without a quorum of answers. If every set has a quorum, the answers came too late to hold. The
-// order is: a set with too many masters that fail permanently, in replies to requests sent since then; a set that
+// notAnnounced names a set without a quorum of answers. If every set has a quorum, the answers came too late to hold.
+// The order is: a set with too many masters that fail permanently, in replies to requests sent since then; a set that
 // can't get a quorum any more; any other.
 func (l *Locker) notAnnounced(a *generation.Announcement, since time.Time) *failure {
 	answers := a.Answers()
@@ -267,8 +267,8 @@ func (l *Locker) notAnnounced(a *generation.Announcement, since time.Time) *fail
 // notAnnouncedIn is a failure of one set of masters.
 func (l *Locker) notAnnouncedIn(set *electorate, answers *generation.Answers, reason error) *QuorumError {
 	e := &QuorumError{
-		Op: opNames[single.Announce], Key: single.GenerationKey, Set: set.name, Granted: set.of(answers.Answered), Quorum: set.quorum, N: set.n,
-		Reason: reason,
+		Op: opNames[single.Announce], Key: single.GenerationKey, Set: set.name, Granted: set.of(answers.Answered),
+		Quorum: set.quorum, N: set.n, Reason: reason,
 	}
 	for i, name := range l.names {
 		if set.members&(1<<i) == 0 {

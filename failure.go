@@ -9,8 +9,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// failure is why an operation failed. Its kind and its votes decide what happens next. The error is only for the caller: whatever its
-// tree contains, such as the cause of a context that ended, decides nothing.
+// failure is why an operation failed. Its kind and its votes decide what happens next. The error is only for the
+// caller: whatever its tree contains, such as the cause of a context that ended, decides nothing.
 type failure struct {
 	kind failureKind
 	err  error
@@ -31,7 +31,9 @@ const (
 )
 
 // failureReasons are the errors of failures that masters decided.
-var failureReasons = [...]error{failHeld: ErrHeld, failNotHeld: ErrNotHeld, failUnreached: ErrNoQuorum, failLate: ErrExpired}
+var failureReasons = [...]error{
+	failHeld: ErrHeld, failNotHeld: ErrNotHeld, failUnreached: ErrNoQuorum, failLate: ErrExpired,
+}
 
 func failed(err error) *failure { return &failure{err: err} }
 

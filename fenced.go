@@ -109,7 +109,8 @@ func (k *Lock) fence(ctx context.Context, r *round) *failure {
 	token, agreed := k.agreed(r)
 	switch {
 	case k.spec.publishes && (!agreed || token != r.request.Token):
-		return failed(fmt.Errorf("redlock: %s %q: %w: masters have given another token than was asked for (single.Request.Exact)", r.opName(), k.Key(), ErrMisconfigured))
+		return failed(fmt.Errorf("redlock: %s %q: %w: masters have given another token than was asked for "+
+			"(single.Request.Exact)", r.opName(), k.Key(), ErrMisconfigured))
 	case agreed:
 		return nil
 	}
@@ -122,7 +123,8 @@ func (k *Lock) fence(ctx context.Context, r *round) *failure {
 func (k *Lock) raise(ctx context.Context, owner string, token, spare uint64, refusal failureKind) *failure {
 	for n := 1; ; n++ {
 		if token > single.MaxToken-spare {
-			return failed(fmt.Errorf("redlock: raise %q: the fencing counter has reached the greatest token, %d", k.Key(), uint64(single.MaxToken)))
+			return failed(fmt.Errorf("redlock: raise %q: the fencing counter has reached the greatest token, %d",
+				k.Key(), uint64(single.MaxToken)))
 		}
 		request := k.request(single.Request{Op: single.Raise, Token: token, Spare: spare})
 		request.Owner = owner

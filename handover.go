@@ -293,7 +293,8 @@ func (l *Locker) attach(ctx context.Context, s *spec, h *handover) (*Lock, error
 		token = k.Token()
 		k.owner = owner.NewPublished(l.opts.Identity, token, value)
 	}
-	if f := k.take(ctx, k.request(single.Request{Op: single.Transfer, From: string(h.Owner), TTL: s.ttl, Token: token})); f != nil {
+	request := k.request(single.Request{Op: single.Transfer, From: string(h.Owner), TTL: s.ttl, Token: token})
+	if f := k.take(ctx, request); f != nil {
 		return nil, f.err
 	}
 	return k, nil

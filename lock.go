@@ -133,7 +133,8 @@ func (k *Lock) take(ctx context.Context, request single.Request) (f *failure) {
 	return f
 }
 
-// acquired turns a decided acquisition into a held lock. After a failure it is not held, and nothing has been released yet.
+// acquired turns a decided acquisition into a held lock. After a failure it is not held, and nothing has been released
+// yet.
 func (k *Lock) acquired(ctx context.Context, r *round) *failure {
 	k.mu.Lock()
 	fences := r.verdict == won && k.spec.fenced && k.token == 0

@@ -297,8 +297,8 @@ func (l *Locker) Check(ctx context.Context) (*audit.Report, error) {
 	}
 	report, err := audit.Run(ctx, masters, audit.Settings{
 		Sets: sets, DriftFactor: l.opts.DriftFactor,
-		RequestTimeout: l.opts.RequestTimeout, LeastTimeout: minRequestTimeout, MostTimeout: maxRequestTimeout, TimeoutShare: timeoutShare,
-		Now: l.clock.Now, Wall: l.clock.Wall, Go: l.checks.Go,
+		RequestTimeout: l.opts.RequestTimeout, LeastTimeout: minRequestTimeout, MostTimeout: maxRequestTimeout,
+		TimeoutShare: timeoutShare, Now: l.clock.Now, Wall: l.clock.Wall, Go: l.checks.Go,
 		Sleep: func(ctx context.Context, d time.Duration) error { return l.sleep(ctx, l.closing, nil, d) },
 	})
 	if err != nil {

@@ -13,13 +13,15 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// This file exchanges masters: Lockers over two sets, and generations that stop a Locker with an old set; see internal/generation.
+// This file exchanges masters: Lockers over two sets, and generations that stop a Locker with an old set; see
+// internal/generation.
 
 // newCurrency makes the knowledge whether the Locker's configuration is current.
 func newCurrency(l *Locker) *generation.Currency {
 	timeout := l.opts.requestTimeout(maxRequestTimeout * timeoutShare)
 	return generation.New(generation.Config{
-		Own: l.opts.Generation, Lanes: l.lanes, Timeout: timeout, Now: l.clock.Now, Prepare: l.prepare, Majority: l.sets.majority,
+		Own: l.opts.Generation, Lanes: l.lanes, Timeout: timeout, Now: l.clock.Now,
+		Prepare: l.prepare, Majority: l.sets.majority,
 		Decides: func(answered, failed uint64) bool {
 			return l.sets.acquired(&tally{granted: answered, unknown: failed}) != open
 		},
@@ -32,7 +34,9 @@ func newCurrency(l *Locker) *generation.Currency {
 // awaitCurrent waits until the Locker knows that it may take and extend locks. It waits no longer than for one
 // request, and no longer than until closing is closed; closing may be nil. A round that relies on the answer counts
 // from asOf. If sent is zero because nothing was sent before, awaitCurrent sets it to the time of the first request.
-func (l *Locker) awaitCurrent(ctx context.Context, timeout time.Duration, sent *time.Time, closing <-chan struct{}) (asOf time.Duration, f *failure) {
+func (l *Locker) awaitCurrent(
+	ctx context.Context, timeout time.Duration, sent *time.Time, closing <-chan struct{},
+) (asOf time.Duration, f *failure) {
 	known, asking := l.current.Ask()
 	if known.Fresh || known.Newer != nil {
 		return known.AsOf, l.outdatedFailure(known.Newer)
@@ -67,7 +71,8 @@ func (l *Locker) outdated(newer *generation.Newer) error {
 }
 
 func (l *Locker) outdatedBy(newer generation.Newer, own uint64) error {
-	return fmt.Errorf("%w: generation %d is in use, says %s, and this is generation %d", ErrOutdated, newer.Generation, l.names[newer.Master], own)
+	return fmt.Errorf("%w: generation %d is in use, says %s, and this is generation %d",
+		ErrOutdated, newer.Generation, l.names[newer.Master], own)
 }
 
 // Announce tells the masters that a configuration of this generation is in use, or soon will be. It returns nil once
@@ -95,7 +100,8 @@ func (l *Locker) Announce(ctx context.Context, generation uint64) error {
 	case generation == 0 || generation > single.MaxToken:
 		return invalid("generation %d, and it must be from 1 to %d", generation, uint64(single.MaxToken))
 	case l.opts.Generation > 0 && generation > l.opts.Generation+1:
-		return invalid("generation %d is two or more ahead of this Locker's, %d: it would stop everybody who has that one", generation, l.opts.Generation)
+		return invalid("generation %d is two or more ahead of this Locker's, %d: it would stop everybody who has "+
+			"that one", generation, l.opts.Generation)
 	case l.isClosing():
 		return ErrClosed
 	}
@@ -163,13 +169,16 @@ func union(before, after []Master) (masters []Master, sets electorates, err erro
 	masters = slices.Clone(before)
 	var members uint64
 	for _, m := range after {
-		i := slices.IndexFunc(before, func(other Master) bool { return address.Fold(other.Name()) == address.Fold(m.Name()) })
+		i := slices.IndexFunc(before, func(other Master) bool {
+			return address.Fold(other.Name()) == address.Fold(m.Name())
+		})
 		switch {
 		case i < 0:
 			i = len(masters)
 			masters = append(masters, m)
 		case !identical(before[i], m):
-			return nil, nil, invalid("%s is one of the old and of the new masters, and must be the same Master, or have the same URL, in both lists", m.Name())
+			return nil, nil, invalid("%s is one of the old and of the new masters, and must be the same Master, or "+
+				"have the same URL, in both lists", m.Name())
 		}
 		if i < maxMasters {
 			members |= 1 << i

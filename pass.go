@@ -69,7 +69,9 @@ type passing struct {
 // that was passed a lock and found it over: the wait goes on.
 var (
 	beingPassed = &failure{kind: failPassed, err: errors.New("redlock: passed")}
-	passedLate  = &failure{kind: failPassedLate, err: fmt.Errorf("%w: this process stood still while it was passed on", ErrExpired)}
+	passedLate  = &failure{
+		kind: failPassedLate, err: fmt.Errorf("%w: this process stood still while it was passed on", ErrExpired),
+	}
 )
 
 // passingWindow returns the time in which a lock may be passed on while others wait behind it.

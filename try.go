@@ -28,9 +28,9 @@ func (l *Locker) once(ctx context.Context, s *spec) (k *Lock, rounds int, err er
 	return k, rounds, f.error()
 }
 
-// try calls round until a round is won or another owner has the lock. Each round is a separate acquisition: validity counts from the start
-// of the last round, and a master releases a lost round before it sees the next one. Rounds begin within the request timeout.
-// Then a vote that is still split becomes [ErrContended].
+// try calls round until a round is won or another owner has the lock. Each round is a separate acquisition: validity
+// counts from the start of the last round, and a master releases a lost round before it sees the next one. Rounds begin
+// within the request timeout. Then a vote that is still split becomes [ErrContended].
 func (l *Locker) try(ctx context.Context, s *spec, round func() (*Lock, *failure)) (*Lock, *failure) {
 	end := l.clock.Now() + s.timeout
 	for n := 1; ; n++ {

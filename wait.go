@@ -119,8 +119,10 @@ func (w *waiting) acquire(ctx context.Context) (*Lock, *failure) {
 }
 
 var (
-	behindOthers = &failure{kind: failHeld, err: fmt.Errorf("%w: others of this process are first in the queue", ErrHeld)}
-	afterOthers  = &failure{kind: failHeld, err: fmt.Errorf("%w: others are let go first", ErrHeld)}
+	behindOthers = &failure{
+		kind: failHeld, err: fmt.Errorf("%w: others of this process are first in the queue", ErrHeld),
+	}
+	afterOthers = &failure{kind: failHeld, err: fmt.Errorf("%w: others are let go first", ErrHeld)}
 )
 
 // gaveUp is the failure of a wait that err has ended.
@@ -209,7 +211,8 @@ func (w *waiting) plan(turn, counts bool) {
 	l := w.locker
 	now := l.clock.Now()
 	w.Plan(&w.spec.Policy, &contend.After{
-		Refusal: w.last.refusal(), Now: now, Took: now - w.tried(), Turn: turn, Counts: counts, Subscribed: l.subscription.Subscribed(),
+		Refusal: w.last.refusal(), Now: now, Took: now - w.tried(), Turn: turn, Counts: counts,
+		Subscribed: l.subscription.Subscribed(),
 	}, l.opts.Jitter)
 }
 
@@ -337,7 +340,8 @@ func (l *Locker) dequeued(keys []string, notified bool) {
 	l.queue.Dequeued(keys)
 }
 
-// sleep waits until signal is sent to or, if d is positive, until d has passed. It fails when ctx is done or closing is closed.
+// sleep waits until signal is sent to or, if d is positive, until d has passed. It fails when ctx is done or closing is
+// closed.
 func (l *Locker) sleep(ctx context.Context, closing, signal <-chan struct{}, d time.Duration) error {
 	var passed chan struct{}
 	if d > 0 {
@@ -376,7 +380,7 @@ func (l *Locker) reached(s *spec, f *failure, start time.Duration) {
 		if s != nil {
 			l.complaining.end(s)
 		}
-	case f.kind == failUnreached && f.lasts() < single.Mendable: // what somebody has to mend is no outage
+	case f.kind == failUnreached && f.lasts() == single.Passing: // of complaints, masters are there
 		l.unreached.CompareAndSwap(0, int64(max(1, start)))
 	}
 }

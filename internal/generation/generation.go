@@ -18,8 +18,8 @@
 //     counts from before the first byte was sent.
 //   - The process stops after it has found its configuration current and before it sends the round. So the validity
 //     of such a round counts from the clock reading of that check ([State].AsOf).
-//   - A master does not return from a call. It is no more waited for than in a round, and the next question does not wait for
-//     the end of the last one.
+//   - A master does not return from a call. It is no more waited for than in a round, and the next question does not
+//     wait for the end of the last one.
 //   - A master restarts without its data. It has forgotten the generation too, until a process that asks it tells it
 //     again. If the new set does not contain this master, it is unknown which process does that and when. The restart
 //     guard does not help, since locks end and a forgotten process does not. So while an old process may still run,
@@ -43,7 +43,8 @@ const (
 	askAgain = 5 * time.Second
 )
 
-// Config has what a Currency needs of its Locker. Ended and Done are called with no mutex held, the other functions with one.
+// Config has what a Currency needs of its Locker. Ended and Done are called with no mutex held, the other functions
+// with one.
 type Config struct {
 	Own      uint64 // the generation of the configuration; 0: it has none, and nothing is asked
 	Lanes    []*lane.Lane
@@ -98,7 +99,8 @@ func (c *Currency) stateLocked(now time.Duration) State {
 	return State{now, c.newer == nil && now < c.fresh, c.newer}
 }
 
-// Ask returns the knowledge now and the question that is under way or due, if there is one. It does not wait for the answers.
+// Ask returns the knowledge now and the question that is under way or due, if there is one. It does not wait for the
+// answers.
 func (c *Currency) Ask() (s State, asking *Announcement) {
 	if c.Own == 0 {
 		return c.State(), nil
@@ -194,7 +196,8 @@ func (a *Announcement) Answers() Answers {
 	return a.answers
 }
 
-// over reports that the announcement is decided, or will not be in time: masters that have not answered are not waited for.
+// over reports that the announcement is decided, or will not be in time: masters that have not answered are not waited
+// for.
 func (a *Announcement) over(now time.Duration) bool {
 	return a.Answers().Settled || now-a.Start >= a.currency.Timeout
 }

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// Registry has what the Close of a Locker waits for: the holds that may have keys on masters, and what else is busy. Nobody enters once
-// closing has begun, but what is there may be replaced. It is safe for concurrent use.
+// Registry has what the Close of a Locker waits for: the holds that may have keys on masters, and what else is busy.
+// Nobody enters once closing has begun, but what is there may be replaced. It is safe for concurrent use.
 type Registry[H any] struct {
 	closing chan struct{}
 	empty   chan struct{} // closed when closing, no hold is left and nothing is busy
@@ -60,7 +60,8 @@ func (r *Registry[H]) Replace(e, next *Entry[H], h H) bool {
 	return true
 }
 
-// Leave notes that e's hold has no keys left, or only such as others look after. It reports false if the hold had left before.
+// Leave notes that e's hold has no keys left, or only such as others look after. It reports false if the hold had left
+// before.
 func (r *Registry[H]) Leave(e *Entry[H]) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

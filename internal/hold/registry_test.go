@@ -24,7 +24,10 @@ func TestARegistryIsEmptyOnceAllHaveLeft(t *testing.T) {
 		"closing":  func(r *hold.Registry[string], _ *hold.Entry[string]) { r.Close() },
 	}
 	for _, order := range [][]string{
-		{"the hold", "the rest", "closing"}, {"closing", "the hold", "the rest"}, {"closing", "the rest", "the hold"}, {"the rest", "closing", "the hold"},
+		{"the hold", "the rest", "closing"},
+		{"closing", "the hold", "the rest"},
+		{"closing", "the rest", "the hold"},
+		{"the rest", "closing", "the hold"},
 	} {
 		r := hold.NewRegistry[string](make(chan struct{}))
 		var first, next hold.Entry[string]

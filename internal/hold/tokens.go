@@ -7,8 +7,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// greatestWallToken is the greatest token that a wall clock can have meant: the year 2112. A clock beyond it is wrong, and must
-// not use up the numbers that are left, of this key or, through this Locker's memory, of others.
+// greatestWallToken is the greatest token that a wall clock can have meant: the year 2112. A clock beyond it is wrong,
+// and must not use up the numbers that are left, of this key or, through this Locker's memory, of others.
 const greatestWallToken = single.MaxToken / 2
 
 // tokensPerMillisecond is the number of tokens that a fenced lock gets for each millisecond in which it may be passed
@@ -44,9 +44,9 @@ func (t *Tokens) Observe(token uint64) {
 	}
 }
 
-// Spare returns the number of spare tokens that a fenced lock asks for when it proposes token and may be passed on for window.
-// A lock that is not passed on wastes its spare tokens. So that this does not drive counters ahead of the clock,
-// there are no spare tokens while they are ahead of it.
+// Spare returns the number of spare tokens that a fenced lock asks for when it proposes token and may be passed on for
+// window. A lock that is not passed on wastes its spare tokens. So that this does not drive counters ahead of the
+// clock, there are no spare tokens while they are ahead of it.
 func (t *Tokens) Spare(window time.Duration, token uint64) uint64 {
 	if token > t.wall() {
 		return 0

@@ -133,8 +133,13 @@ func rules() []Mutant {
 		{
 			Name:   "fresh-from-now",
 			Breaks: "what masters said of their generation holds from when they answered",
-			Edits:  []Edit{{"internal/generation/generation.go", "max(c.fresh, start+freshFor)", "max(c.fresh, c.Now()+freshFor)"}},
-			Tests:  in(".", "TestAnAnswerAboutTheGenerationHoldsFromWhenItWasAskedFor"),
+			Edits: []Edit{
+				{
+					"internal/generation/generation.go", "max(c.fresh, start+freshFor)",
+					"max(c.fresh, c.Now()+freshFor)",
+				},
+			},
+			Tests: in(".", "TestAnAnswerAboutTheGenerationHoldsFromWhenItWasAskedFor"),
 		},
 		{
 			Name:   "published-inexact",
@@ -215,7 +220,10 @@ func rules() []Mutant {
 			Breaks: "a lock goes on in the process that has handed it over",
 			Edits: []Edit{
 				{"handover.go", "\tk.overLocked(hold.HandedOver, nil, &after)\n", ""},
-				{"handover.go", "\tif err == nil {\n\t\tk.locker.holds.Leave(&k.entry)", "\tif err != nil {\n\t\tk.locker.holds.Leave(&k.entry)"},
+				{
+					"handover.go", "\tif err == nil {\n\t\tk.locker.holds.Leave(&k.entry)",
+					"\tif err != nil {\n\t\tk.locker.holds.Leave(&k.entry)",
+				},
 			},
 			Tests: in(".", "TestHandedOverLocksNeverHaveTwoHolders"),
 		},
@@ -224,7 +232,11 @@ func rules() []Mutant {
 			Breaks: "one master that knows no newer generation is enough",
 			Edits: []Edit{
 				{"internal/generation/generation.go", "c.Majority(now.Answered)", "now.Answered != 0"},
-				{"internal/generation/generation.go", "decides := !now.Settled && c.Decides(now.Answered, now.Failed)", "decides := !now.Settled && now.Won"},
+				{
+					"internal/generation/generation.go",
+					"decides := !now.Settled && c.Decides(now.Answered, now.Failed)",
+					"decides := !now.Settled && now.Won",
+				},
 			},
 			Tests: in(".", "TestAnyQuorumOfItsMastersTellsAForgottenProcess"),
 		},
@@ -241,9 +253,15 @@ func rules() []Mutant {
 		{
 			Name:   "generation-not-checked",
 			Breaks: "a process asks for the generation, and acquires whatever the answer is",
-			Edits:  []Edit{{"membership.go", "if known.Fresh || known.Newer != nil {\n\t\treturn known.AsOf, l.outdatedFailure(known.Newer)\n\t}\n\tif sent", "if asking != nil || known.Fresh {\n\t\treturn known.AsOf, nil\n\t}\n\tif sent"}},
-			Sim:    []Sim{{Profile: "generations", Oracle: "overlap"}},
-			Tests:  in(".", "TestAForgottenProcessTakesNoLockOnceTheNextGenerationIsAnnounced"),
+			Edits: []Edit{
+				{
+					"membership.go", "if known.Fresh || known.Newer != nil {" +
+						"\n\t\treturn known.AsOf, l.outdatedFailure(known.Newer)\n\t}\n\tif sent",
+					"if asking != nil || known.Fresh {\n\t\treturn known.AsOf, nil\n\t}\n\tif sent",
+				},
+			},
+			Sim:   []Sim{{Profile: "generations", Oracle: "overlap"}},
+			Tests: in(".", "TestAForgottenProcessTakesNoLockOnceTheNextGenerationIsAnnounced"),
 		},
 		{
 			Name:   "forgotten-renews",
@@ -295,8 +313,13 @@ func rules() []Mutant {
 		{
 			Name:   "joint-majority-of-all",
 			Breaks: "two sets of masters decide by a majority of all masters together",
-			Edits:  []Edit{{"membership.go", "electorates{newElectorate(\"old\", old), newElectorate(\"new\", members)}", "electorates{newElectorate(\"\", old|members)}"}},
-			Sim:    []Sim{{Profile: "membership", Oracle: "overlap"}},
+			Edits: []Edit{
+				{
+					"membership.go", "electorates{newElectorate(\"old\", old), newElectorate(\"new\", members)}",
+					"electorates{newElectorate(\"\", old|members)}",
+				},
+			},
+			Sim: []Sim{{Profile: "membership", Oracle: "overlap"}},
 		},
 		{
 			Name:   "passed-past-its-bound",

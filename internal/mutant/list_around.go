@@ -15,8 +15,13 @@ func around() []Mutant {
 		{
 			Name:   "close-does-not-wait",
 			Breaks: "Close ends held locks at once",
-			Edits:  []Edit{{"close.go", "\tselect {\n\tcase <-l.holds.Empty():\n\tcase <-ctx.Done():\n\t}\n\tleft", "\tleft"}},
-			Tests:  in(".", "TestCloseWaitsForHoldsAndRefusesNewOnes"),
+			Edits: []Edit{
+				{
+					"close.go", "\tselect {\n\tcase <-l.holds.Empty():\n\tcase <-ctx.Done():\n\t}\n\tleft",
+					"\tleft",
+				},
+			},
+			Tests: in(".", "TestCloseWaitsForHoldsAndRefusesNewOnes"),
 		},
 		{
 			Name:   "close-keeps-contexts",
@@ -39,8 +44,13 @@ func around() []Mutant {
 		{
 			Name:   "close-stays-in-queues",
 			Breaks: "Close returns before its waiters have left the masters' queues",
-			Edits:  []Edit{{"internal/hold/registry.go", "if !r.closed || r.first != nil || r.busy.Load() > 0 {", "if !r.closed || r.first != nil {"}},
-			Tests:  in(".", "TestHazard65CloseTakesWaitersOutOfTheMastersQueues"),
+			Edits: []Edit{
+				{
+					"internal/hold/registry.go", "if !r.closed || r.first != nil || r.busy.Load() > 0 {",
+					"if !r.closed || r.first != nil {",
+				},
+			},
+			Tests: in(".", "TestHazard65CloseTakesWaitersOutOfTheMastersQueues"),
 		},
 		{
 			Name:   "acquired-after-close",

@@ -81,7 +81,6 @@ func edges() []Mutant {
 		{
 			Name:   "generation-three-behind",
 			Breaks: "a process that is two generations behind goes on",
-			Sample: true,
 			Edits: []Edit{
 				{
 					"internal/generation/generation.go", "case greatest.Generation > c.Own+1:",
@@ -93,14 +92,22 @@ func edges() []Mutant {
 		{
 			Name:   "generation-one-behind",
 			Breaks: "a process that is one generation behind, as all are in the middle of an exchange, takes no locks",
-			Edits:  []Edit{{"internal/generation/generation.go", "case greatest.Generation > c.Own+1:", "case greatest.Generation > c.Own:"}},
-			Tests:  in(".", "TestServersKeepTheGreatestGeneration"),
+			Edits: []Edit{
+				{
+					"internal/generation/generation.go", "case greatest.Generation > c.Own+1:",
+					"case greatest.Generation > c.Own:",
+				},
+			},
+			Tests: in(".", "TestServersKeepTheGreatestGeneration"),
 		},
 		{
 			Name:   "generation-known-for-ever",
 			Breaks: "a process reads the masters' generation once",
 			Edits: []Edit{
-				{"internal/generation/generation.go", "c.newer == nil && now < c.fresh", "c.newer == nil && 0 < c.fresh"},
+				{
+					"internal/generation/generation.go", "c.newer == nil && now < c.fresh",
+					"c.newer == nil && 0 < c.fresh",
+				},
 				{"internal/generation/generation.go", "c.fresh > 0 && now < c.fresh-freshFor+askAgain", "c.fresh > 0"},
 			},
 			Tests: in(".", "TestAForgottenProcessTakesNoLockOnceTheNextGenerationIsAnnounced"),
@@ -120,8 +127,13 @@ func edges() []Mutant {
 		{
 			Name:   "announces-what-is-over",
 			Breaks: "an announcement of a generation succeeds where masters know a greater one",
-			Edits:  []Edit{{"membership.go", "case answers.Greatest.Generation > generation:", "case answers.Greatest.Generation > single.MaxToken:"}},
-			Tests:  in(".", "TestAnnounceSaysWhatTheMastersKeep"),
+			Edits: []Edit{
+				{
+					"membership.go", "case answers.Greatest.Generation > generation:",
+					"case answers.Greatest.Generation > single.MaxToken:",
+				},
+			},
+			Tests: in(".", "TestAnnounceSaysWhatTheMastersKeep"),
 		},
 		{
 			Name:   "context-of-another-parent",
@@ -155,8 +167,13 @@ func edges() []Mutant {
 		{
 			Name:   "do-hides-a-loss",
 			Breaks: "Do does not say that the lock was lost before its function had returned",
-			Edits:  []Edit{{"context.go", "if released := lock.Release(ctx); lock.lost() {", "if released := lock.Release(ctx); false {"}},
-			Tests:  in(".", "TestDoTellsOfALockThatWasLost"),
+			Edits: []Edit{
+				{
+					"context.go", "if released := lock.Release(ctx); lock.lost() {",
+					"if released := lock.Release(ctx); false {",
+				},
+			},
+			Tests: in(".", "TestDoTellsOfALockThatWasLost"),
 		},
 		{
 			Name:   "do-goes-on",
