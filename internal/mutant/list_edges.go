@@ -116,7 +116,7 @@ func edges() []Mutant {
 			Name:   "generation-of-one-set",
 			Breaks: "with two sets of masters a process reads the generation of the old one alone",
 			Edits:  []Edit{{"membership.go", "Majority: l.sets.majority,", "Majority: l.sets[:1].majority,"}},
-			Tests:  in(".", "TestAFailedAnnouncementNamesTheSetThatIsAway"),
+			Tests:  in(".", "TestAFailedAnnouncementNamesTheSetThatDidNotAnswer"),
 		},
 		{
 			Name:   "announces-too-far",
@@ -133,7 +133,7 @@ func edges() []Mutant {
 					"case answers.Greatest.Generation > single.MaxToken:",
 				},
 			},
-			Tests: in(".", "TestAnnounceSaysWhatTheMastersKeep"),
+			Tests: in(".", "TestAnnounceReportsTheMastersGeneration"),
 		},
 		{
 			Name:   "context-of-another-parent",
@@ -173,7 +173,7 @@ func edges() []Mutant {
 					"if released := lock.Release(ctx); false {",
 				},
 			},
-			Tests: in(".", "TestDoTellsOfALockThatWasLost"),
+			Tests: in(".", "TestDoReportsALostLock"),
 		},
 		{
 			Name:   "do-goes-on",

@@ -281,7 +281,7 @@ func engine() []Mutant {
 			Name:   "mended-by-each",
 			Breaks: "each of those who wait behind each other asks the masters whether they still complain",
 			Edits:  []Edit{{"wait.go", "f != nil && turn && w.rounds == 0 {", "f != nil && turn && w.rounds < 0 {"}},
-			Tests:  in(".", "TestHazard105AWaitEndsForEveryFaultAsItsTableSays"),
+			Tests:  in(".", "TestHazard105TheTableOfFaultsSaysWhenAWaitEnds"),
 		},
 		{
 			Name:   "election-gives-up",

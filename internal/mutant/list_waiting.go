@@ -218,7 +218,7 @@ func waiting() []Mutant {
 			Name:   "passed-late-ends-the-wait",
 			Breaks: "a wait ends when it was passed a lock that is over by then",
 			Edits:  []Edit{{"wait.go", "\t\tif !f.is(failPassedLate) {", "\t\tif w != nil {"}},
-			Tests:  in(".", "TestNoLockIsPassedOnThatIsOver"),
+			Tests:  in(".", "TestAnEndedLockIsNotPassedOn"),
 		},
 	}
 }
