@@ -54,9 +54,8 @@ func Outage(v *history.View, patience, bound, gap time.Duration) []Violation {
 		}
 		out = append(out, Violation{
 			Oracle: NameOutage, Key: longest[name].Key, At: on[name][0].from,
-			Text: fmt.Sprintf("while %s was on, clients with a majority in reach wanted keys for %s, and for %s of "+
-				"that "+
-				"no client had or got them: %s",
+			Text: fmt.Sprintf("while %s was on, clients with a majority in reach wanted keys for %s, "+
+				"and for %s of that no client had or got them: %s",
 				name, took(wanted[name]), took(dead[name]), longest[name].Text),
 		})
 	}
