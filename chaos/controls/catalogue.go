@@ -95,7 +95,7 @@ func Catalogue() []Entry {
 		},
 		{
 			Name: "release-never-returns", Text: "Every release gives back the key and returns when its context ends.",
-			Scenario: "many-keys", Oracle: "operations", For: 12 * sec,
+			Scenario: "many-keys", Oracle: "operations", For: 24 * sec, // a worker releases every ten seconds
 			release: func(ctx context.Context, h workload.Hold) error {
 				_ = h.Release(ctx)
 				<-ctx.Done()
