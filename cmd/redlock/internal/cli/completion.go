@@ -61,6 +61,9 @@ func completion() (all []completed) {
 		fs := newFlags(c.name)
 		c.setup(fs)
 		fs.VisitAll(func(f *flag.Flag) {
+			if f.Name == "password" { // which a command line must not have
+				return
+			}
 			value, text := flag.UnquoteUsage(f)
 			one.flags = append(one.flags, completedFlag{
 				name: f.Name, text: text, takesValue: value != "", values: valuesOf(f), file: value == "file",
