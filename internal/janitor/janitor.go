@@ -8,7 +8,8 @@
 // however long the master is gone, because the ttl begins only when the request is read.
 //
 // A master that is down gets one request an interval, for each pending release in turn, because one release may be
-// answered although another is not. After the first answer the master gets the others.
+// answered although another is not. After the first answer the master gets the others. Other masters get each release
+// an interval after it was last sent, or a little earlier, together with others.
 package janitor
 
 import (
@@ -27,6 +28,8 @@ const (
 	// Interval is the pause before a master that has not confirmed a release is asked again. So after its return, a
 	// key can remain on it for that long.
 	Interval = 200 * time.Millisecond
+	// early is how much earlier a release may be sent, to be sent with others. It bounds the sweeps of an interval.
+	early = Interval / 8
 	// MaxPending bounds the pending releases of one master. Further ones lapse by their ttl.
 	MaxPending = 8192
 )
@@ -74,7 +77,8 @@ type Janitor struct {
 	mu       sync.Mutex
 	pending  [][]*pending // by master, oldest first
 	count    int
-	silent   []int // by master, how many leaves in a row it has not answered while draining
+	silent   []int           // by master, how many leaves in a row it has not answered while draining
+	next     []time.Duration // by master, when it may be asked again if it is down
 	timer    schedule.Timer
 	armed    bool
 	draining bool
@@ -101,7 +105,8 @@ type pending struct {
 // New makes a Janitor without pending releases.
 func New(c Config) *Janitor {
 	return &Janitor{
-		Config: c, pending: make([][]*pending, c.Masters), silent: make([]int, c.Masters), idle: make(chan struct{}),
+		Config: c, pending: make([][]*pending, c.Masters), silent: make([]int, c.Masters),
+		next: make([]time.Duration, c.Masters), idle: make(chan struct{}),
 	}
 }
 
@@ -182,14 +187,30 @@ func (j *Janitor) begin() (due []*pending, ok bool) {
 	j.runs.Add(1)
 	j.armed = false
 	now := j.Now()
+	wait := Interval
 	for i := range j.pending {
 		j.dropLapsedLocked(i, now)
 		due = j.pickLocked(due, i, now)
+		wait = min(wait, j.waitLocked(i, now))
 	}
 	if j.count > 0 {
-		j.armLocked(Interval)
+		j.armLocked(wait)
 	}
 	return due, true
+}
+
+// waitLocked returns the time until the next release is due that master i may be sent.
+func (j *Janitor) waitLocked(i int, now time.Duration) time.Duration {
+	wait := Interval
+	for _, p := range j.pending[i] {
+		if !p.asking {
+			wait = min(wait, p.due-now)
+		}
+	}
+	if j.Down(i) {
+		return max(wait, j.next[i]-now)
+	}
+	return wait
 }
 
 // dropLapsedLocked forgets releases with keys that have expired on master i.
@@ -208,18 +229,22 @@ func (j *Janitor) dropLapsedLocked(i int, now time.Duration) {
 // pickLocked adds the releases to send to master i now: all that are due or, if the master is down, the one that has
 // waited longest.
 func (j *Janitor) pickLocked(due []*pending, i int, now time.Duration) []*pending {
+	down := j.Down(i)
+	if down && now+early < j.next[i] {
+		return due
+	}
 	first := len(due)
 	for _, p := range j.pending[i] {
-		if !p.asking && now >= p.due {
+		if !p.asking && now+early >= p.due {
 			due = append(due, p)
 		}
 	}
-	if len(due) > first && j.Down(i) {
+	if len(due) > first && down {
 		due[first] = slices.MinFunc(due[first:], func(a, b *pending) int { return cmp.Compare(a.due, b.due) })
 		due = due[:first+1]
 	}
 	for _, p := range due[first:] {
-		p.asking, p.due = true, now+Interval
+		p.asking, p.due, j.next[i] = true, now+Interval, now+Interval
 		p.shorten(now)
 		j.leaveTooLocked(p)
 		p.Deadline = time.Now().Add(j.Timeout(p.Request.TTL))

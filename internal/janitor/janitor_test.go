@@ -28,9 +28,10 @@ type masters struct {
 
 	mu    sync.Mutex
 	err   error
-	down  bool // until one has answered
+	down  bool // the first, until one has answered
 	asked int
 	keys  []string // that they were asked for
+	times []time.Time
 	told  []janitor.Kind
 }
 
@@ -43,15 +44,16 @@ func (m *masters) janitor(n int) *janitor.Janitor {
 			m.mu.Lock()
 			m.asked++
 			m.keys = append(m.keys, c.Request.Keys[0])
+			m.times = append(m.times, time.Now())
 			c.Err = m.err
 			m.down = m.down && m.err != nil
 			m.mu.Unlock()
 			c.To.Ended(c)
 		},
-		Down: func(int) bool {
+		Down: func(i int) bool {
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			return m.down
+			return m.down && i == 0
 		},
 		Timeout: func(time.Duration) time.Duration { return time.Second },
 		Lapsed:  func(now, ttl time.Duration) time.Duration { return now + ttl },
@@ -127,6 +129,57 @@ func TestAReleaseLapsesWithItsTTLUnlessItsKeyMayStillBeSet(t *testing.T) {
 	}
 }
 
+// After its return a master keeps a key for an interval at most, although the masters' releases fail at different
+// moments. A few sweeps take them all.
+func TestEachMasterIsAskedAgainWithinAnInterval(t *testing.T) {
+	for _, apart := range []time.Duration{100 * time.Microsecond, janitor.Interval / 5, janitor.Interval * 9 / 10} {
+		synctest.Test(t, func(t *testing.T) {
+			m := &masters{began: time.Now()}
+			var adopted []time.Time
+			j := m.janitor(5)
+			defer j.Close()
+			for i := range 5 {
+				adopted = append(adopted, time.Now())
+				j.Adopt(release(i), false, time.Minute, 0)
+				<-time.After(apart)
+			}
+			settle(2)
+			m.mu.Lock()
+			asked := slices.Clone(m.times)
+			m.mu.Unlock()
+			if len(asked) != 5 || j.Pending() != 0 {
+				t.Fatalf("%v apart: %d masters were asked again, %d releases are pending", apart, len(asked), j.Pending())
+			}
+			for i := range asked {
+				if after := asked[i].Sub(adopted[i]); after > janitor.Interval || after < janitor.Interval/2 {
+					t.Errorf("%v apart: master %d was asked again after %v", apart, i, after)
+				}
+			}
+		})
+	}
+}
+
+// However many releases fail, each at a separate moment, an interval has few sweeps.
+func TestAnIntervalHasFewSweeps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &masters{began: time.Now(), err: errSilent}
+		j := m.janitor(1)
+		defer j.Close()
+		for range 1000 {
+			j.Adopt(release(0), false, time.Hour, 0)
+			<-time.After(time.Millisecond)
+		}
+		began := time.Now()
+		settle(10)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		sweeps := slices.Compact(slices.DeleteFunc(m.times, func(at time.Time) bool { return at.Before(began) }))
+		if n := len(sweeps); n < 10 || n > 90 {
+			t.Errorf("%d sweeps in ten intervals", n)
+		}
+	})
+}
+
 // A stopped master has not read a request yet. Its ttl begins when the master answers, because it may read the
 // request just then.
 func TestAnUnreadRequestLapsesATTLAfterTheFirstAnswer(t *testing.T) {
@@ -178,6 +231,30 @@ func TestAMasterThatIsDownGetsOnePendingReleaseAtATime(t *testing.T) {
 		synctest.Wait()
 		if j.Pending() != 0 {
 			t.Errorf("%d pending after the interval with its answer", j.Pending())
+		}
+	})
+}
+
+// Releases of other masters, which fail at other moments, are no reason to ask a master that is down.
+func TestAMasterThatIsDownIsNotAskedWithOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &masters{began: time.Now(), err: errSilent, down: true}
+		j := m.janitor(2)
+		defer j.Close()
+		for range 4 {
+			c := release(0)
+			c.Request.Keys = []string{"down"}
+			j.Adopt(c, false, time.Hour, 0)
+			j.Adopt(release(1), false, time.Hour, 0)
+			<-time.After(janitor.Interval / 4)
+		}
+		<-time.After(10*janitor.Interval - janitor.Interval/8)
+		synctest.Wait()
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		n := len(slices.DeleteFunc(slices.Clone(m.keys), func(key string) bool { return key != "down" }))
+		if n < 9 || n > 11 || len(m.keys)-n < 38 {
+			t.Errorf("in ten intervals it was asked %d times, and the other master %d times", n, len(m.keys)-n)
 		}
 	})
 }

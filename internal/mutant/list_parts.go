@@ -36,8 +36,26 @@ func parts() []Mutant {
 		{
 			Name:   "janitor-floods",
 			Breaks: "a master that is down gets all pending releases",
-			Edits:  []Edit{{"internal/janitor/janitor.go", "if len(due) > first && j.Down(i) {", "if false {"}},
+			Edits:  []Edit{{"internal/janitor/janitor.go", "down := j.Down(i)", "down := false"}},
 			Tests:  in("internal/janitor", "TestAMasterThatIsDownGetsOnePendingReleaseAtATime"),
+		},
+		{
+			Name:   "janitor-asks-with-others",
+			Breaks: "a master that is down is asked whenever another one is",
+			Edits:  []Edit{{"internal/janitor/janitor.go", "if down && now+early < j.next[i] {", "if down && now < 0 {"}},
+			Tests:  in("internal/janitor", "TestAMasterThatIsDownIsNotAskedWithOthers"),
+		},
+		{
+			Name:   "janitor-waits-twice",
+			Breaks: "a release that has failed later than another is repeated only after two intervals",
+			Edits:  []Edit{{"internal/janitor/janitor.go", "j.armLocked(wait)", "j.armLocked(max(wait, Interval))"}},
+			Tests:  in("internal/janitor", "TestEachMasterIsAskedAgainWithinAnInterval"),
+		},
+		{
+			Name:   "janitor-sweeps-for-each",
+			Breaks: "each release that has failed has a sweep of its own",
+			Edits:  []Edit{{"internal/janitor/janitor.go", "!p.asking && now+early >= p.due", "!p.asking && now >= p.due"}},
+			Tests:  in("internal/janitor", "TestAnIntervalHasFewSweeps"),
 		},
 		{
 			Name:   "janitor-no-bound",
