@@ -56,7 +56,7 @@ func Controls() []Control {
 }
 
 func findProfile(name string) (Profile, bool) {
-	profiles := named()
+	profiles := Profiles()
 	i := slices.IndexFunc(profiles, func(p Profile) bool { return p.Name == name })
 	if i < 0 {
 		return Profile{}, false

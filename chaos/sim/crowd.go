@@ -48,8 +48,7 @@ const (
 )
 
 // Neighbours draws schedules with quiet locks, which no other client wants, next to crowds of the
-// same client. All masters answer. See [oracle.Victims]. [Profiles] does not include it yet,
-// because the engine does not keep this promise in every schedule.
+// same client. All masters answer. See [oracle.Victims].
 func Neighbours() Profile {
 	p := Within()
 	p.Name, p.About = "neighbours", "within the assumptions, with quiet locks next to crowds of the same client"
@@ -159,9 +158,11 @@ func (s *Schedule) victimBound() time.Duration {
 	return 50*time.Millisecond + 10*s.Net.MaxDelay + 100*s.Net.Service
 }
 
-// victims asks the oracle, if there are any in the schedule.
+// victims asks the oracle, if there are any in the schedule. A release that a blip has lost keeps its
+// key until the janitor repeats it.
 func (w *world) victims(v *history.View) []oracle.Violation {
-	q, found := oracle.Victims(v, w.plan.victimBound(), 0, 0)
+	bound := w.plan.victimBound()
+	q, found := oracle.Victims(v, bound, sweepInterval+bound, 0)
 	w.counts.QuietHolds += q.Holds
 	w.counts.QuietFree += q.Free
 	for i := range w.plan.Clients {

@@ -92,7 +92,7 @@ func parse(args []string, stderr io.Writer) (o *options, status int, ok bool) {
 	f.Uint64Var(&o.seed, "seed", 1, "the seed of the first schedule; the others follow")
 	f.IntVar(&o.masters, "masters", 0, "how many masters, 1 to 9 (default: drawn)")
 	f.IntVar(&o.workers, "workers", 0, "how many schedules to run at the same time (default: one per processor)")
-	f.StringVar(&o.profile, "profile", "", "what kind of schedules: "+names(named(), func(p Profile) string {
+	f.StringVar(&o.profile, "profile", "", "what kind of schedules: "+names(Profiles(), func(p Profile) string {
 		return p.Name
 	})+" (default: the first)")
 	f.StringVar(&o.broken, "broken", "", "make a mistake on purpose: "+names(Controls(), func(c Control) string {

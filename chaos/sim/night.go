@@ -28,7 +28,7 @@ func (p *Profile) share() int {
 	switch {
 	case !p.Promised:
 		return 0
-	case p.long:
+	case p.long || p.crowds:
 		return 1
 	case p.exchanges:
 		return 8

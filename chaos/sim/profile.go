@@ -225,9 +225,6 @@ func Long() Profile {
 func Profiles() []Profile {
 	return []Profile{
 		Within(), SlowClients(), Tokens(), Refusals(), Fullness(), Membership(), Generations(), Cohorts(),
-		Margins(), Restarts(), Long(), ClockSteps(), Forgetful(), Blackout(), WildClocks(), OldAndNew(),
+		Margins(), Restarts(), Long(), Neighbours(), ClockSteps(), Forgetful(), Blackout(), WildClocks(), OldAndNew(),
 	}
 }
-
-// named lists the profiles that a user can select by name.
-func named() []Profile { return append(Profiles(), Neighbours()) }
