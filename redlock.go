@@ -228,6 +228,7 @@ func (l *Locker) Acquire(ctx context.Context, key string, ttl time.Duration, opt
 // Callers that come at the same moment may split the masters' votes, so that no caller wins. Then each repeats its
 // round after a random pause, until one gets the lock. A round begins within [Options].RequestTimeout and takes no
 // longer than that. If the vote stays split, the error matches [ErrContended] and not ErrHeld; trying again helps.
+// Rounds are also repeated for up to a second while the first connections to masters are being made.
 // All other errors, and the state after an error, are as with Acquire.
 func (l *Locker) TryAcquire(ctx context.Context, key string, ttl time.Duration, opts ...Option) (*Lock, error) {
 	s, err := l.ask(ctx, key, ttl, opts)

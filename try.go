@@ -15,6 +15,9 @@ import (
 // A try takes the lock now or says why not. A round is split if the masters granted the key to several callers and no
 // caller has a quorum. A split round is no refusal: the lock is free. So a try repeats the round after a random pause.
 // It ends with the lock, with a holder that a quorum names, or with the request timeout.
+//
+// A new Locker has no connections yet. To make one may take longer than a request. So a try also repeats a round that
+// had no quorum because of this.
 
 // maxProposals bounds the rounds without a pause between them that a counter ahead of the published token may cost.
 const maxProposals = 3
@@ -34,17 +37,28 @@ func (l *Locker) once(ctx context.Context, s *spec) (k *Lock, rounds int, err er
 func (l *Locker) try(ctx context.Context, s *spec, round func() (*Lock, *failure)) (*Lock, *failure) {
 	end := l.clock.Now() + s.timeout
 	for n := 1; ; n++ {
-		began, counter := l.clock.Now(), s.counted.Load()
+		began, counter, strange := l.clock.Now(), s.counted.Load(), unmet(l.lanes, l.sets)
 		s.contest.begin(n)
 		k, f := round()
+		now := l.clock.Now()
+		took := now - began
+		if strange != 0 && took > s.timeout/2 { // most of it was for connections
+			took, end = contend.FirstPause, now+s.timeout
+		}
+		if strange != 0 && ctx.Err() == nil && f.is(failUnreached) && hasMet(l.lanes, l.sets, strange) {
+			pause := max(contend.FirstPause, 2*l.slowest()) // until this round's keys are released
+			if l.sleep(ctx, l.closing, nil, pause) != nil {
+				return k, f
+			}
+			continue
+		}
 		if !f.is(failHeld) || s.contest.held(l.sets) {
 			return k, f
 		}
 		if s.counted.Load() != counter && n < maxProposals {
 			continue // the masters' counters were in its way, and are known now
 		}
-		took := l.clock.Now() - began
-		left := end - l.clock.Now()
+		left := end - now
 		if left <= max(contend.FirstPause, took) {
 			f.q.Reason = s.contest.verdict(l.sets, f.q)
 			return nil, f
@@ -59,6 +73,32 @@ func (l *Locker) try(ctx context.Context, s *spec, round func() (*Lock, *failure
 			return nil, f
 		}
 	}
+}
+
+// unmet returns the masters that have never answered, and to which a connection may still be made. It returns none if
+// the others are a quorum.
+func unmet(lanes []*lane.Lane, sets electorates) (masters uint64) {
+	for i, l := range lanes {
+		if l.RTT() == 0 && lane.Unmet(l) {
+			masters |= 1 << i
+		}
+	}
+	if masters == 0 || sets.majority(everyMaster&^masters) {
+		return 0
+	}
+	return masters
+}
+
+// hasMet reports that a quorum may answer the next round: of the masters that were unmet, enough have answered or may
+// still do so.
+func hasMet(lanes []*lane.Lane, sets electorates, unmet uint64) bool {
+	hope := everyMaster &^ unmet
+	for i, l := range lanes {
+		if l.RTT() != 0 || lane.Unmet(l) {
+			hope |= 1 << i
+		}
+	}
+	return sets.majority(hope)
 }
 
 // contest collects the owners that refusals name during a try. The zero value belongs to a wait and collects nothing.

@@ -31,6 +31,9 @@ func TestNoPromiseIsBrokenInsideTheAssumptions(t *testing.T) {
 		case testing.Short():
 			n = min(schedules, 180)
 		}
+		if p.Name == sim.Neighbours().Name {
+			n /= 10 // each takes as long as a hundred others
+		}
 		b := &sim.Batch{Profile: p, First: 1_000_000, N: n}
 		out := b.Run(t.Context())
 		complain(t, b, out)

@@ -8,6 +8,7 @@ const (
 	BatchWindow = batchWindow
 	DownAfter   = downAfter
 	ProbePause  = probePause
+	MeetTime    = meetTime
 	Floor       = silenceFloor
 	MaxExtras   = maxExtras
 )

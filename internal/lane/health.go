@@ -16,6 +16,9 @@ const (
 	// A silence counts against a master if it is at least silenceFloor and at least twice the master's distance. The
 	// first batch also waits for silenceFloor.
 	silenceFloor = 100 * time.Millisecond
+	// meetTime is for how long silence proves nothing about a master that has never answered: package single lets a
+	// connection take that long to be made.
+	meetTime = time.Second
 	// mostPatience bounds a batch's patience, unless the master is known to be further away.
 	mostPatience = 200 * time.Millisecond
 )
@@ -23,7 +26,7 @@ const (
 // health decides by evidence whether a master is down. Several connections in a row broke or were refused, or several
 // batches in a row met silence that the distance does not explain. "In a row" means that each began after the
 // previous one had ended: one event that hits all batches in flight counts once. A failure does not count if the
-// master has answered since it began.
+// master has answered since it began, nor does silence while the first connection may still be made.
 type health struct {
 	failures int
 	down     bool
@@ -36,6 +39,11 @@ type health struct {
 func (h *health) answered(now time.Time) {
 	h.failures, h.down, h.refusal, h.heard = 0, false, nil, now
 	h.since = now
+}
+
+// meets reports that the master has never answered, and that a connection to it may still be made.
+func (h *health) meets(l *Lane, now time.Time) bool {
+	return l.RTT() == 0 && h.failures == 0 && (h.heard.IsZero() || now.Sub(h.heard) < meetTime)
 }
 
 // unproven notes a silence that proves nothing.
@@ -101,7 +109,7 @@ func (l *Lane) learn(batch []*Call, began, ended, deadline time.Time) {
 	switch {
 	case answered:
 		l.health.answered(ended)
-	case silent && took < max(2*l.RTT(), silenceFloor):
+	case silent && (took < max(2*l.RTT(), silenceFloor) || l.health.meets(l, ended)):
 		l.health.unproven(began, ended)
 	default:
 		l.health.failed(why, began, ended)
@@ -123,7 +131,7 @@ func (l *Lane) learn(batch []*Call, began, ended, deadline time.Time) {
 // master that moved away is noticed. Only small batches change it, because a large batch takes long by its size.
 func (l *Lane) measureLocked(took time.Duration, n int) {
 	rtt := l.RTT()
-	if rtt == 0 || took < rtt {
+	if took = max(took, 1); rtt == 0 || took < rtt {
 		rtt = took
 	} else if n <= smallBatch {
 		rtt += (took - rtt) / 64

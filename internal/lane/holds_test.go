@@ -33,28 +33,9 @@ func silent(ctx context.Context, batch []*single.Call) {
 // How long a master may be silent depends on its distance, not on the deadlines of its callers.
 func TestHazard96OnlyALongSilenceCountsAgainstAMaster(t *testing.T) {
 	const short = 10 * time.Millisecond
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		queue := newLane(t, doer(silent))
-		for i := 0; i < 100 && !queue.Down(); i++ {
-			one, ended := calls(1, short)
-			queue.Send(one[0])
-			<-ended
-		}
-		if silence := time.Since(began); !queue.Down() || silence < 3*lane.Floor || silence > 10*lane.Floor {
-			t.Fatalf("down: %t, after a silence of %v", queue.Down(), silence)
-		}
-		one, ended := calls(1, short)
-		queue.Send(one[0])
-		err := (<-ended).Err
-		for _, says := range []string{
-			"nothing was heard from it for ", "3 requests in a row", context.DeadlineExceeded.Error(),
-		} {
-			if !strings.Contains(fmt.Sprint(err), says) {
-				t.Errorf("%q does not say %q", err, says)
-			}
-		}
-	})
+	for met, least := range map[bool]time.Duration{true: 3 * lane.Floor, false: lane.MeetTime + 3*lane.Floor} {
+		silentSince(t, met, least, short)
+	}
 	for _, away := range []time.Duration{short * 3 / 2, lane.Floor / 2, lane.Floor} {
 		synctest.Test(t, func(t *testing.T) {
 			answers := 0 // the first few come from near by
@@ -283,6 +264,50 @@ func TestHazard100OperationsOfHoldsGoBeforeALongQueue(t *testing.T) {
 		master.answer <- nil
 		for range others {
 			<-ended
+		}
+	})
+}
+
+// silentSince has a master fall silent. The first connection to a master that was never met may still be made for a
+// while.
+func silentSince(t *testing.T, met bool, least, timeout time.Duration) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		answers := met
+		queue := newLane(t, doer(func(ctx context.Context, batch []*single.Call) {
+			if answers {
+				finish(batch, nil)
+				return
+			}
+			silent(ctx, batch)
+		}))
+		if met {
+			one, ended := calls(1, timeout)
+			queue.Send(one[0])
+			<-ended
+			answers = false
+		}
+		if lane.Unmet(queue) == met {
+			t.Errorf("met %t: it is being met: %t", met, lane.Unmet(queue))
+		}
+		began := time.Now()
+		for i := 0; i < 200 && !queue.Down(); i++ {
+			one, ended := calls(1, timeout)
+			queue.Send(one[0])
+			<-ended
+		}
+		if silence := time.Since(began); !queue.Down() || lane.Unmet(queue) || silence < least || silence > least+7*lane.Floor {
+			t.Fatalf("met %t: down: %t, after a silence of %v", met, queue.Down(), silence)
+		}
+		one, ended := calls(1, timeout)
+		queue.Send(one[0])
+		err := (<-ended).Err
+		for _, says := range []string{
+			"nothing was heard from it for ", "3 requests in a row", context.DeadlineExceeded.Error(),
+		} {
+			if !strings.Contains(fmt.Sprint(err), says) {
+				t.Errorf("%q does not say %q", err, says)
+			}
 		}
 	})
 }

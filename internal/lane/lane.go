@@ -136,6 +136,13 @@ func (l *Lane) Down() bool {
 	return l.down.Load()
 }
 
+// Unmet reports that the lane's master has never answered, and that a connection to it may still be made.
+func Unmet(l *Lane) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.health.meets(l, time.Now())
+}
+
 // RTT returns the distance to the master: the shortest recent round trip. Zero before the first.
 func (l *Lane) RTT() time.Duration { return time.Duration(l.rtt.Load()) }
 

@@ -379,7 +379,13 @@ func parts() []Mutant {
 		{
 			Name:   "lane-short-silence",
 			Breaks: "a batch that only its callers' deadline cut short counts against its master",
-			Edits:  []Edit{{"internal/lane/health.go", "took < max(2*l.RTT(), silenceFloor):", "took < 0:"}},
+			Edits:  []Edit{{"internal/lane/health.go", "took < max(2*l.RTT(), silenceFloor)", "took < 0"}},
+			Tests:  in("internal/lane", "TestHazard96OnlyALongSilenceCountsAgainstAMaster"),
+		},
+		{
+			Name:   "lane-meets-nobody",
+			Breaks: "a master counts as down while the first connection to it is being made",
+			Edits:  []Edit{{"internal/lane/health.go", "|| l.health.meets(l, ended)", "|| false"}},
 			Tests:  in("internal/lane", "TestHazard96OnlyALongSilenceCountsAgainstAMaster"),
 		},
 		{

@@ -23,6 +23,18 @@ func tries() []Mutant {
 			Tests:  in(".", "TestATryWaitsForMastersThatAreFarAwayAndNotForStoppedOnes"),
 		},
 		{
+			Name:   "try-meets-nobody",
+			Breaks: "a try of a new Locker ends before its connections are made",
+			Edits:  []Edit{{"try.go", "if unmet != 0 && ctx.Err() == nil", "if unmet == 1 && unmet == 2"}},
+			Tests:  in(".", "TestATryOfANewLockerWaitsForItsConnections"),
+		},
+		{
+			Name:   "try-hopes",
+			Breaks: "a try of a new Locker asks again masters that refuse connections",
+			Edits:  []Edit{{"try.go", "return l.sets.majority(hope)", "return hope != 0"}},
+			Tests:  in(".", "TestATryOfANewLockerWaitsForItsConnections"),
+		},
+		{
 			Name:   "try-refused-by-itself",
 			Breaks: "a try takes the keys of its earlier rounds for another owner's",
 			Edits:  []Edit{{"try.go", "slices.Contains(c.own, name)", "slices.Contains(c.own[:0], name)"}},
