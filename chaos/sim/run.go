@@ -242,7 +242,7 @@ func (w *world) judge() []oracle.Violation {
 		oracle.Overlap(v), oracle.ExtensionContinuity(v), oracle.ForeignRelease(v), w.tokenOrder(v), // as oracle.Safety
 		oracle.DoneAfterBound(v, doneTolerance),
 		oracle.Orphans(v, w.grace()),
-		oracle.Liveness(v, w.patience(), 0),
+		oracle.Liveness(w.reachable(v), w.patience(), 0),
 		oracle.Kept(v),
 		w.victims(v),
 		w.unreleased(v),

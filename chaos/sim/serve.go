@@ -76,7 +76,8 @@ func (f *flight) serve(again bool) {
 		w.counts.Repeated++
 		for i := range f.asks {
 			add(&w.counts.FencedAgain, f.asks[i].Fence)
-			_, _ = l.master.perform(f, i, false)
+			reply, _ := l.master.perform(f, i, false)
+			w.noteStray(f, i, reply)
 		}
 		return
 	}

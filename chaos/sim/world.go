@@ -31,6 +31,7 @@ type world struct {
 	waiting   []*pacer // calls that wait for their turn to end
 	steps     int
 	removed   map[string]uint64 // the masters that have performed a release, a bit each, by its owner
+	strays    []stray
 	lingering []lingering
 	notified  map[[2]string]string // the first waiter notified by a release, per owner and key; "": different ones
 
