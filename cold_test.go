@@ -57,7 +57,9 @@ func TestATryOfANewLockerWaitsForItsConnections(t *testing.T) {
 		"refused":                  {[]int{never, never, never, 0, 0}, syscall.ECONNREFUSED, false, 0, 50},
 		"refused, but no quorum's": {[]int{never, never, 300, 300, 300}, syscall.ECONNREFUSED, true, 300, 400},
 	} {
-		for option, opts := range map[string][]redlock.Option{"TryAcquire": nil, "MaxAttempts(1)": {redlock.MaxAttempts(1)}} {
+		for option, opts := range map[string][]redlock.Option{
+			"TryAcquire": nil, "MaxAttempts(1)": {redlock.MaxAttempts(1)},
+		} {
 			t.Run(name+", "+option, func(t *testing.T) {
 				bubble(t, len(tt.ready), func(t *testing.T, masters fakes) {
 					masters.behave(away(time.Millisecond))
@@ -94,7 +96,9 @@ func TestATryOfANewLockerWaitsForItsConnections(t *testing.T) {
 	}
 }
 
-func tryOnce(ctx context.Context, l *redlock.Locker, key string, ttl time.Duration, opts []redlock.Option) (*redlock.Lock, error) {
+func tryOnce(ctx context.Context, l *redlock.Locker, key string, ttl time.Duration,
+	opts []redlock.Option,
+) (*redlock.Lock, error) {
 	if len(opts) > 0 {
 		return l.Acquire(ctx, key, ttl, opts...)
 	}

@@ -148,7 +148,8 @@ func TestEachMasterIsAskedAgainWithinAnInterval(t *testing.T) {
 			asked := slices.Clone(m.times)
 			m.mu.Unlock()
 			if len(asked) != 5 || j.Pending() != 0 {
-				t.Fatalf("%v apart: %d masters were asked again, %d releases are pending", apart, len(asked), j.Pending())
+				t.Fatalf("%v apart: %d masters were asked again, %d releases are pending", apart, len(asked),
+					j.Pending())
 			}
 			for i := range asked {
 				if after := asked[i].Sub(adopted[i]); after > janitor.Interval || after < janitor.Interval/2 {

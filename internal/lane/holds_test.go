@@ -296,7 +296,8 @@ func silentSince(t *testing.T, met bool, least, timeout time.Duration) {
 			queue.Send(one[0])
 			<-ended
 		}
-		if silence := time.Since(began); !queue.Down() || lane.Unmet(queue) || silence < least || silence > least+7*lane.Floor {
+		if silence := time.Since(began); !queue.Down() || lane.Unmet(queue) || silence < least ||
+			silence > least+7*lane.Floor {
 			t.Fatalf("met %t: down: %t, after a silence of %v", met, queue.Down(), silence)
 		}
 		one, ended := calls(1, timeout)

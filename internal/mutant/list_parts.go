@@ -42,8 +42,10 @@ func parts() []Mutant {
 		{
 			Name:   "janitor-asks-with-others",
 			Breaks: "a master that is down is asked whenever another one is",
-			Edits:  []Edit{{"internal/janitor/janitor.go", "if down && now+early < j.next[i] {", "if down && now < 0 {"}},
-			Tests:  in("internal/janitor", "TestAMasterThatIsDownIsNotAskedWithOthers"),
+			Edits: []Edit{
+				{"internal/janitor/janitor.go", "if down && now+early < j.next[i] {", "if down && now < 0 {"},
+			},
+			Tests: in("internal/janitor", "TestAMasterThatIsDownIsNotAskedWithOthers"),
 		},
 		{
 			Name:   "janitor-waits-twice",
@@ -54,8 +56,10 @@ func parts() []Mutant {
 		{
 			Name:   "janitor-sweeps-for-each",
 			Breaks: "each release that has failed has a sweep of its own",
-			Edits:  []Edit{{"internal/janitor/janitor.go", "!p.asking && now+early >= p.due", "!p.asking && now >= p.due"}},
-			Tests:  in("internal/janitor", "TestAnIntervalHasFewSweeps"),
+			Edits: []Edit{
+				{"internal/janitor/janitor.go", "!p.asking && now+early >= p.due", "!p.asking && now >= p.due"},
+			},
+			Tests: in("internal/janitor", "TestAnIntervalHasFewSweeps"),
 		},
 		{
 			Name:   "janitor-no-bound",

@@ -25,13 +25,13 @@ func tries() []Mutant {
 		{
 			Name:   "try-meets-nobody",
 			Breaks: "a try of a new Locker ends before its connections are made",
-			Edits:  []Edit{{"try.go", "if unmet != 0 && ctx.Err() == nil", "if unmet == 1 && unmet == 2"}},
+			Edits:  []Edit{{"try.go", "if strange != 0 && ctx.Err() == nil", "if strange == 1 && strange == 2"}},
 			Tests:  in(".", "TestATryOfANewLockerWaitsForItsConnections"),
 		},
 		{
 			Name:   "try-hopes",
 			Breaks: "a try of a new Locker asks again masters that refuse connections",
-			Edits:  []Edit{{"try.go", "return l.sets.majority(hope)", "return hope != 0"}},
+			Edits:  []Edit{{"try.go", "return sets.majority(hope)", "return hope != 0"}},
 			Tests:  in(".", "TestATryOfANewLockerWaitsForItsConnections"),
 		},
 		{
