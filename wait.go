@@ -380,7 +380,7 @@ func (l *Locker) reached(s *spec, f *failure, start time.Duration) {
 		if s != nil {
 			l.complaining.end(s)
 		}
-	case f.kind == failUnreached && f.lasts() == single.Passing: // of complaints, masters are there
+	case f.kind == failUnreached && f.lasts() < single.Mendable: // what somebody has to mend is no outage
 		l.unreached.CompareAndSwap(0, int64(max(1, start)))
 	}
 }

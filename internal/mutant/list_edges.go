@@ -81,6 +81,7 @@ func edges() []Mutant {
 		{
 			Name:   "generation-three-behind",
 			Breaks: "a process that is two generations behind goes on",
+			Sample: true,
 			Edits: []Edit{
 				{
 					"internal/generation/generation.go", "case greatest.Generation > c.Own+1:",
