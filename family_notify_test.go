@@ -296,17 +296,21 @@ func TestManyLockersShareAKeyFairly(t *testing.T) {
 func TestARefusedAcquisitionIsNotReleased(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	// A request that is not answered in time is released, since the master may have granted it.
-	locker := dial(t, servers, redlock.Options{RequestTimeout: 20 * time.Second})
-	held := take(t, locker, key, time.Minute)
+	patient := redlock.Options{RequestTimeout: 20 * time.Second}
+	holders, others := dial(t, servers, patient), dial(t, servers, patient)
+	held := take(t, holders, key, time.Minute)
+	redistest.Eventually(t, 20*time.Second, func() bool { return calls(t, servers, "set") == len(servers) },
+		"the third master has the key, too")
 	reads, asked := calls(t, servers, "get"), calls(t, servers, "set")
 	const attempts = 5
 	for range attempts {
-		if _, err := locker.TryAcquire(t.Context(), key, time.Minute); !errors.Is(err, redlock.ErrHeld) {
+		if _, err := others.TryAcquire(t.Context(), key, time.Minute); !errors.Is(err, redlock.ErrHeld) {
 			t.Fatal(err)
 		}
 	}
+	closeLocker(t, others) // waits for all that is in flight: a master must not read it after the release
 	give(t, held)
-	closeLocker(t, locker) // waits for all that is in flight
+	closeLocker(t, holders)
 	// An attempt reads the key once to report its holder, and so does the release that finds it. On a busy machine, a
 	// master that is far behind the others is spared attempts.
 	asked = calls(t, servers, "set") - asked
