@@ -155,6 +155,7 @@ func TestAKeyThatWasSetLateIsNotHandedOver(t *testing.T) {
 		masters[2].Behave(func(*single.Request) memmaster.Fate { return memmaster.Fate{Before: 6 * time.Second} })
 		lock, err := memLocker(t, masters).Acquire(t.Context(), "job", handedTTL, redlock.Fenced())
 		must(t, err)
+		synctest.Wait() // the third master has the request
 		h, err := lock.Handover()
 		must(t, err)
 		masters[2].Behave(nil)
