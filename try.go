@@ -2,6 +2,8 @@ package redlock
 
 import (
 	"context"
+	"errors"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -45,7 +47,7 @@ func (l *Locker) try(ctx context.Context, s *spec, round func() (*Lock, *failure
 		if strange != 0 && took > s.timeout/2 { // most of it was for connections
 			took, end = contend.FirstPause, now+s.timeout
 		}
-		if strange != 0 && ctx.Err() == nil && f.is(failUnreached) && hasMet(l.lanes, l.sets, strange) {
+		if strange != 0 && ctx.Err() == nil && f.is(failUnreached) && f.q.late() && hasMet(l.lanes, l.sets, strange) {
 			pause := max(contend.FirstPause, 2*l.slowest()) // until this round's keys are released
 			if l.sleep(ctx, l.closing, nil, pause) != nil {
 				return k, f
@@ -99,6 +101,19 @@ func hasMet(lanes []*lane.Lane, sets electorates, unmet uint64) bool {
 		}
 	}
 	return sets.majority(hope)
+}
+
+// late reports that masters enough for a quorum have granted or not answered. The others have answered with an error.
+func (e *QuorumError) late() bool {
+	late := 0
+	for _, node := range e.Nodes {
+		timeout, is := errors.AsType[net.Error](node.Err)
+		silent := errors.Is(node.Err, errNoAnswer) || is && timeout.Timeout() || errors.Is(node.Err, single.ErrLate)
+		if silent || node.Err == nil && node.Vote != Refused {
+			late++
+		}
+	}
+	return late >= e.Quorum
 }
 
 // contest collects the owners that refusals name during a try. The zero value belongs to a wait and collects nothing.

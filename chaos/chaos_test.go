@@ -162,7 +162,7 @@ func TestEveryFaultFiresOnRealServers(t *testing.T) {
 		switch f.Name {
 		case "latency":
 			s.Delay = plan.Duration(5 * time.Millisecond)
-		case "clock-step":
+		case "clock-step", plan.ClientClock:
 			s.Step = plan.Duration(time.Minute)
 		case "clock-rate":
 			s.Rate = 1.5

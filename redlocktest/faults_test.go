@@ -100,6 +100,7 @@ func nodeErr(err error) error {
 // Slow masters serve the requests after the caller has stopped waiting; the Locker then undoes them.
 func TestSlowMastersAreTooLateAndNothingIsLeft(t *testing.T) {
 	bubble(t, func(t *testing.T, masters redlocktest.Masters, locker *redlock.Locker) {
+		must(t, try(t, locker).Release(t.Context())) // makes the connections
 		masters[:3].SlowDown(3 * time.Second)
 		_, err := locker.TryAcquire(t.Context(), key, ttl)
 		is(t, err, redlock.ErrNoQuorum)

@@ -228,7 +228,7 @@ func TestAProgramLogsInAndSpeaksTLS(t *testing.T) {
 		Subject: program.Subject([]string{"python3", "../examples/python/lock.py"}, false), Backend: "external",
 		Options: o, Scenario: "bridge",
 		Duration: 5 * time.Second, TTL: 10 * time.Second, Dir: t.TempDir(), Limits: chaos.Limits{
-			Tail: 300 * time.Millisecond, Orphan: time.Second,
+			Tail: 300 * time.Millisecond, Orphan: time.Second, Enough: 1,
 		},
 	}
 	if rep := patient.Run(t, cfg); rep.Verdict != report.Pass || rep.Acquisitions == 0 {
