@@ -81,7 +81,7 @@ func (l *Locker) try(ctx context.Context, s *spec, round func() (*Lock, *failure
 // the others are a quorum.
 func unmet(lanes []*lane.Lane, sets electorates) (masters uint64) {
 	for i, l := range lanes {
-		if l.RTT() == 0 && lane.Unmet(l) {
+		if lane.Unmet(l) {
 			masters |= 1 << i
 		}
 	}

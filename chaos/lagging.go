@@ -11,8 +11,8 @@ import (
 // NameGrowth is the oracle that finds goroutines which stay for each hold.
 const NameGrowth = "growth"
 
-// lagging finds holds whose release was confirmed, and which some master still had for longer than grace after that,
-// while no fault was on and the machine ran: a release asks every master that can be reached, not a majority of them.
+// lagging finds releases that left a key behind. A release asks every master in reach, not only a majority. So after
+// it was confirmed, no master may have the key for longer than grace. Times with a fault or a stall do not count.
 func (w *watch) lagging(v *history.View, grace time.Duration) []oracle.Violation {
 	const settle = int64(time.Second)
 	disturbed := oracle.Disturbed(v)

@@ -138,6 +138,9 @@ func (l *Lane) Down() bool {
 
 // Unmet reports that the lane's master has never answered, and that a connection to it may still be made.
 func Unmet(l *Lane) bool {
+	if l.RTT() != 0 {
+		return false
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.health.meets(l, time.Now())

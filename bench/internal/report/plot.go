@@ -230,31 +230,25 @@ func charts(s Section) []chart {
 }
 
 func byKind(rows []result.Row, title, name string) []chart {
-	var kinds []string
-	for _, r := range rows {
-		if !slices.Contains(kinds, r.Kind) {
-			kinds = append(kinds, r.Kind)
-		}
-	}
-	var out []chart
-	for _, kind := range kinds {
-		same := slices.DeleteFunc(slices.Clone(rows), func(r result.Row) bool { return r.Kind != kind })
-		out = append(out, distributions(title+" "+kind, name, same))
-	}
-	return out
+	return by(rows, name, func(r result.Row) string { return title + " " + r.Kind })
 }
 
 func byWorkers(rows []result.Row, title, name string) []chart {
-	var workers []int
+	return by(rows, name, func(r result.Row) string { return fmt.Sprintf("%s (%d workers)", title, r.Workers) })
+}
+
+// by draws one chart for the rows of each title, in the order of the rows.
+func by(rows []result.Row, name string, title func(result.Row) string) []chart {
+	var titles []string
 	for _, r := range rows {
-		if !slices.Contains(workers, r.Workers) {
-			workers = append(workers, r.Workers)
+		if t := title(r); !slices.Contains(titles, t) {
+			titles = append(titles, t)
 		}
 	}
 	var out []chart
-	for _, n := range workers {
-		same := slices.DeleteFunc(slices.Clone(rows), func(r result.Row) bool { return r.Workers != n })
-		out = append(out, distributions(fmt.Sprintf("%s (%d workers)", title, n), name, same))
+	for _, t := range titles {
+		same := slices.DeleteFunc(slices.Clone(rows), func(r result.Row) bool { return title(r) != t })
+		out = append(out, distributions(t, name, same))
 	}
 	return out
 }
