@@ -78,8 +78,8 @@ func (f *flight) depart() {
 		var o *owner
 		if c.Request.Owner != "" {
 			o = w.know(c.Request.Owner)
-			l.leaving(f, c.Request, o.client == nil)
-			o.client = l.client
+			l.leaving(f, c.Request, o.users == nil)
+			o.usedBy(l.client)
 			o.settled = o.settled || c.Request.Op == single.Release
 		}
 		f.owners = append(f.owners, o)

@@ -189,13 +189,16 @@ func (w *world) inspect() {
 	}
 }
 
-// excused reports whether an owner's client died so lately that its keys may not have expired yet.
+// excused reports whether a client of this owner died so lately that its keys may not have expired yet.
 func (w *world) excused(name string) bool {
 	for _, o := range w.names {
-		if o.name == name && o.client != nil && o.client.dead {
-			// a frozen master reads its last requests when it goes on
-			return w.now <= max(o.client.died, w.healed)+int64(w.patience())
+		if o.name != name {
+			continue
 		}
+		return slices.ContainsFunc(o.users, func(c *client) bool {
+			// a frozen master reads its last requests when it goes on
+			return c.dead && w.now <= max(c.died, w.healed)+int64(w.patience())
+		})
 	}
 	return false
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"strconv"
 	"sync"
 	"testing/synctest"
@@ -173,10 +174,17 @@ func (w *world) record(e history.Event) {
 // owner is one value that proves who holds a key, as the history knows it.
 type owner struct {
 	name    string
-	client  *client // who used it last
-	settled bool    // its acquisition has been decided
-	held    bool    // it has been returned to a caller
-	hold    *hold   // the last that it was returned for
+	users   []*client // several for a Reentrant owner
+	settled bool      // its acquisition has been decided
+	held    bool      // it has been returned to a caller
+	hold    *hold     // the last that it was returned for
+}
+
+// usedBy notes that a client sends a request for this owner.
+func (o *owner) usedBy(c *client) {
+	if !slices.Contains(o.users, c) {
+		o.users = append(o.users, c)
+	}
 }
 
 // owner names an owner as the history calls it.
