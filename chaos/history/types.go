@@ -21,7 +21,8 @@ const (
 	// ExtendCall: the holder (or its renewal) asked for more time. Attempt, TTL.
 	ExtendCall
 	// ExtendReturn: it was answered. Attempt, Outcome (Acquired means extended), Until when extended; with the note
-	// NoteSeen it was a renewal in the background, and this is when its new bound was noticed.
+	// NoteSeen it was a renewal in the background, and this is when its new bound was noticed. Value is then the time
+	// since the holder had looked before, or 0 if it looks all the time.
 	ExtendReturn
 	// ReleaseCall: the holder began to release and acts no more. Attempt.
 	ReleaseCall

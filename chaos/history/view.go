@@ -16,8 +16,10 @@ type Extension struct {
 	Until        int64 // the new bound; 0 unless OK
 	TTL          int64
 	Event        int // index of the event that ended it, or of its call
-	// Seen says that Return is when the new bound was noticed; the extension was decided some time before.
-	Seen bool
+	// Seen says that Return is when the new bound was noticed; the extension was decided some time before. Looked is
+	// when the holder had looked before.
+	Seen   bool
+	Looked int64
 }
 
 // Attempt is one acquisition attempt and, when it was granted, the whole life of the hold.
@@ -202,6 +204,7 @@ func (a *Attempt) extended(e *Event, i int) {
 	}
 	x := &a.Extensions[n-1]
 	x.Return, x.OK, x.Event, x.Seen = e.At, e.Outcome == Acquired, i, e.Note == NoteSeen
+	x.Looked = e.At - e.Value
 	if x.OK {
 		x.Until = e.Until
 	}

@@ -56,12 +56,13 @@ func late(a *history.Attempt, bound int64) Violation {
 
 // boundInForce returns the bound that ended the hold, unless its holder ended it earlier. An
 // extension counts if it returned before the bound in force at the time. An extension that was only
-// seen later began before its new bound minus its ttl.
+// seen later began before its new bound minus its ttl. It also counts if nobody looked for more than a tenth of the ttl
+// before the old bound: a holder that stood still has missed other renewals.
 func boundInForce(a *history.Attempt) int64 {
 	until := a.Until
 	for i := range a.Extensions {
 		x := &a.Extensions[i]
-		inTime := x.Return <= until || x.Seen && x.Until-x.TTL <= until
+		inTime := x.Return <= until || x.Seen && (x.Until-x.TTL <= until || until-x.Looked > x.TTL/10)
 		if x.OK && inTime {
 			until = max(until, x.Until)
 		}

@@ -205,6 +205,22 @@ func TestDoneAfterBound(t *testing.T) {
 			})
 			h.release(a, 150, 151)
 		}, 1},
+		{"renewed while nobody looked", func(h *tape) {
+			a := h.hold(1, history.Plain, 0, 2, 100)
+			h.add(160, history.Event{
+				Type: history.ExtendReturn, Attempt: a, Outcome: history.Acquired, Until: 210 * ms, TTL: 100 * ms,
+				Note: history.NoteSeen, Value: 71 * ms,
+			})
+			h.release(a, 180, 181)
+		}, 0},
+		{"renewed too late for one who looked", func(h *tape) {
+			a := h.hold(1, history.Plain, 0, 2, 100)
+			h.add(160, history.Event{
+				Type: history.ExtendReturn, Attempt: a, Outcome: history.Acquired, Until: 210 * ms, TTL: 100 * ms,
+				Note: history.NoteSeen, Value: 70 * ms,
+			})
+			h.release(a, 180, 181)
+		}, 1},
 		{"renewed and told too late", func(h *tape) {
 			a := h.hold(1, history.Plain, 0, 2, 100)
 			h.add(110,

@@ -174,6 +174,7 @@ type held struct {
 	key   string // the first
 	keys  []string
 	until int64 // reference time
+	seen  int64 // when until was looked at
 	// watch ends the goroutine that waits for Done, and waits for it.
 	watch func()
 }
@@ -215,7 +216,8 @@ func (w *Worker) acquire(ctx context.Context, r Request, number int) *held {
 		return nil
 	}
 	h.Hold = hold
-	h.until = w.Sink.Now() + int64(hold.Remaining())
+	h.seen = w.Sink.Now()
+	h.until = h.seen + int64(hold.Remaining())
 	e.Owner, e.Token, e.Until, e.NoDone = hold.Owner(), hold.Token(), h.until, hold.Done() == nil
 	w.record(h, e)
 	h.watch = w.watchDone(h)
@@ -300,12 +302,14 @@ func (w *Worker) still(h *held) bool {
 		w.record(h, history.Event{Type: history.Stopped, Note: "its bound passed"})
 		return false
 	}
+	before := h.seen
+	h.seen = now
 	// Reading the clock twice moves a bound by microseconds; a renewal moves it by a good part of the ttl.
 	if now+left > h.until+int64(w.Profile.TTL/50) {
 		h.until = now + left
 		w.record(h, history.Event{
 			Type: history.ExtendReturn, Outcome: history.Acquired, Until: h.until,
-			TTL: int64(w.Profile.TTL), Note: history.NoteSeen,
+			TTL: int64(w.Profile.TTL), Note: history.NoteSeen, Value: now - before,
 		})
 	}
 	return true
