@@ -58,5 +58,11 @@ func tries() []Mutant {
 			Edits:  []Edit{{"try.go", "\t\tname = readers\n", "\t\tname += readers\n"}},
 			Tests:  in(".", split),
 		},
+		{
+			Name:   "reentrants-both-give-up",
+			Breaks: "a try in a transition takes the lasting owner of a reentrant contender for the holder",
+			Edits:  []Edit{{"try.go", "name == readers || owner.Made(name)", "true || owner.Made(name)"}},
+			Tests:  in(".", "TestHazard103OneOfTwoReentrantOwnersWinsInTheTransition"),
+		},
 	}
 }
