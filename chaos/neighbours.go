@@ -28,7 +28,11 @@ func (r *run) neighbours(client int) (all []workload.Profile) {
 		return all
 	}
 	for _, ttl := range []time.Duration{ttl, 2 * ttl, 5 * ttl} {
-		add(workload.Profile{TTL: ttl, Renew: true, Hold: workload.Span{Min: ttl * 3 / 2, Max: 2 * ttl}})
+		held := 2 * ttl
+		if r.members != nil {
+			held = r.profile.TTL // an exchange of masters waits twice for the last hold
+		}
+		add(workload.Profile{TTL: ttl, Renew: true, Hold: workload.Span{Min: held * 3 / 4, Max: held}})
 	}
 	return all
 }
