@@ -72,3 +72,21 @@ func later(t, d time.Duration) time.Duration {
 	}
 	return t + d
 }
+
+// outlives returns the ttl by which a key is sure to be there for so long, whatever the master's clock does.
+func outlives(left time.Duration, factor float64) time.Duration {
+	ttl := float64(left+expiryGranularity) / (1 - factor)
+	return (time.Duration(ttl) + time.Millisecond).Truncate(time.Millisecond)
+}
+
+func (r *rules) ValidUntil(start, ttl time.Duration) time.Duration {
+	return validUntil(start, ttl, r.drift)
+}
+
+func (r *rules) Lapsed(now, ttl time.Duration) time.Duration { return lapsed(now, ttl, r.drift) }
+
+func (r *rules) Later(t, d time.Duration) time.Duration { return later(t, d) }
+
+func (r *rules) Allowance(ttl time.Duration) time.Duration { return driftAllowance(ttl, r.drift) }
+
+func (r *rules) Outlives(left time.Duration) time.Duration { return outlives(left, r.drift) }

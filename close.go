@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/seed-624411e5/redlock/internal/hold"
+	"github.com/seed-624411e5/redlock/internal/owner"
 )
 
 // Close shuts the Locker down. New and waiting acquisitions fail with [ErrClosed] and leave the masters' queues. Then
@@ -31,14 +34,14 @@ func (l *Locker) Close(ctx context.Context) error {
 	if ctx == nil {
 		return invalid("nil context")
 	}
-	if !l.holds.Close() {
+	if !l.env.Registry.Close() {
 		return l.awaitClose(ctx)
 	}
 	defer close(l.ended)
 	err := l.drain(ctx)
-	l.schedule.Close()
-	l.janitor.Close()
-	for _, lane := range l.lanes {
+	l.env.Schedule.Close()
+	l.env.Janitor.Close()
+	for _, lane := range l.env.Lanes {
 		lane.Close()
 	}
 	return errors.Join(err, l.awaitGoroutines(ctx), closeAll(l.owned))
@@ -106,7 +109,7 @@ func (l *Locker) isClosing() bool {
 // drain waits for the locks and the janitor. If ctx ends first, its error lists the remaining keys.
 func (l *Locker) drain(ctx context.Context) error {
 	select {
-	case <-l.holds.Empty():
+	case <-l.env.Registry.Empty():
 	case <-ctx.Done():
 	}
 	left := l.abandonAll()
@@ -116,7 +119,7 @@ func (l *Locker) drain(ctx context.Context) error {
 		defer enough()
 		confirming = patience
 	}
-	pending := l.janitor.Drain(confirming)
+	pending := l.env.Janitor.Drain(confirming)
 	if left == 0 && pending == 0 {
 		return nil
 	}
@@ -131,9 +134,9 @@ func (l *Locker) drain(ctx context.Context) error {
 // abandonAll ends the locks that are left without asking the masters, and returns how many were held.
 func (l *Locker) abandonAll() (n int) {
 	// Again, because a lock that is passed on meanwhile has a successor.
-	for locks := l.holds.All(); len(locks) > 0; locks = l.holds.All() {
+	for locks := l.env.Registry.All(); len(locks) > 0; locks = l.env.Registry.All() {
 		for _, k := range locks {
-			if k.abandon() {
+			if k.ShutDown() {
 				n++
 			}
 		}
@@ -162,8 +165,8 @@ func (l *Locker) Held() []Held {
 		return nil
 	}
 	var held []Held
-	for _, k := range l.holds.All() {
-		if h, ok := k.describe(); ok {
+	for _, k := range l.env.Registry.All() {
+		if h, ok := l.describe(k); ok {
 			held = append(held, h)
 		}
 	}
@@ -171,17 +174,15 @@ func (l *Locker) Held() []Held {
 	return held
 }
 
-// describe returns the lock as Held shows it; ok is false if the lock is not held.
-func (k *Lock) describe() (h Held, ok bool) {
+// describe returns the hold as Held shows it; ok is false if it is not held.
+func (l *Locker) describe(k *hold.Hold) (h Held, ok bool) {
 	wall := time.Now()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	now := k.locker.clock.Now()
-	if k.state.Over() || now >= k.until { // until is 0 of one that is being acquired
+	d, ok := k.Held()
+	if !ok {
 		return Held{}, false
 	}
 	return Held{
-		Keys: k.Keys(), ID: k.ID(), Token: k.token,
-		Since: wall.Add(k.since - now), Until: wall.Add(k.until - now), Renewals: k.renewal.count,
+		Keys: l.allShown(k.Terms().Keys), ID: owner.Fingerprint(k.Owner()), Token: d.Token,
+		Since: wall.Add(d.Since - d.Now), Until: wall.Add(d.Until - d.Now), Renewals: d.Renewals,
 	}, true
 }

@@ -55,7 +55,7 @@ func (m *complaints) note(l *Locker, c *lane.Call, timeout time.Duration) {
 		err = nil
 	}
 	if list == nil && err != nil {
-		m.list.CompareAndSwap(nil, &complaintList{met: make([]complaint, len(l.lanes))})
+		m.list.CompareAndSwap(nil, &complaintList{met: make([]complaint, len(l.env.Lanes))})
 		list = m.list.Load()
 	}
 	if list == nil {
@@ -140,7 +140,7 @@ type matter struct {
 	class waitqueue.Class
 }
 
-func (s *spec) matter() matter { return matter{strings.Join(s.keys, ","), s.class()} }
+func (s *spec) matter() matter { return matter{strings.Join(s.Keys, ","), s.class()} }
 
 // complaining remembers for each matter since when a Locker's attempts meet nothing but complaints. Waiters of one
 // queue share that time: they end together, and cost the masters as much as one waiter. It is safe for concurrent use.

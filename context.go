@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"reflect"
@@ -18,15 +19,7 @@ func (k *Lock) Done() <-chan struct{} {
 	if k.isNone() {
 		return alwaysDone
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.done == nil {
-		k.done = make(chan struct{})
-		if k.state.Over() {
-			close(k.done)
-		}
-	}
-	return k.done
+	return k.hold.Done()
 }
 
 // alwaysDone is the Done of no lock.
@@ -55,9 +48,9 @@ func (k *Lock) Context(parent context.Context) context.Context {
 	}
 	c = &lockContext{lock: k, parent: parent}
 	c.Context, c.cancel = context.WithCancelCause(parent)
+	over := k.hold.Over()
 	k.mu.Lock()
-	over := k.over
-	if over == nil {
+	if over = cmp.Or(over, k.over); over == nil {
 		k.contexts.add(c)
 	}
 	k.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/janitor"
 	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/single"
@@ -47,7 +48,7 @@ type departure struct {
 // The request that a call follows must be in its lane, though not in first place. Until that request comes, the lane
 // delays other requests for the key, but not requests of the same owner: neither its release nor its departure (see
 // internal/lane).
-func (l *Locker) depart(s *spec, keys []string, after *Lock, masters uint64) {
+func (l *Locker) depart(s *hold.Terms, keys []string, after *hold.Hold, masters uint64) {
 	goes, stays := l.queue.Roaming(keys)
 	if len(goes) > 0 {
 		newDeparture(l, s, goes, false, after).send(masters)
@@ -57,24 +58,18 @@ func (l *Locker) depart(s *spec, keys []string, after *Lock, masters uint64) {
 	}
 }
 
-func newDeparture(l *Locker, s *spec, keys []string, stays bool, after *Lock) *departure {
-	d := &departure{locker: l, calls: make([]lane.Call, len(l.lanes))}
+func newDeparture(l *Locker, s *hold.Terms, keys []string, stays bool, after *hold.Hold) *departure {
+	d := &departure{locker: l, calls: make([]lane.Call, len(l.env.Lanes))}
 	d.request = single.Request{
-		Op: single.Leave, Kind: s.kind, Keys: keys, TTL: s.ttl, Waiter: l.id, Reserve: l.reserve(), Stays: stays,
+		Op: single.Leave, Kind: s.Kind, Keys: keys, TTL: s.TTL, Waiter: l.id, Reserve: l.reserve(), Stays: stays,
 	}
 	l.prepare(&d.request)
-	deadline := time.Now().Add(s.timeout)
+	deadline := time.Now().Add(s.Timeout)
 	for i := range d.calls {
 		d.calls[i].Request, d.calls[i].Index, d.calls[i].To, d.calls[i].Deadline = &d.request, i, d, deadline
 	}
 	if after != nil {
-		after.mu.Lock()
-		for i := range d.calls {
-			if last := after.states[i].last; last != nil {
-				d.calls[i].After, d.calls[i].Deadline = last, deadline.Add(max(s.timeout, l.lanes[i].Patience()))
-			}
-		}
-		after.mu.Unlock()
+		after.Follow(d.calls, s.Timeout)
 	}
 	return d
 }
@@ -83,10 +78,10 @@ func newDeparture(l *Locker, s *spec, keys []string, stays bool, after *Lock) *d
 func (d *departure) send(masters uint64) {
 	masters &= everyMaster >> (maxMasters - len(d.calls))
 	d.open.Store(int32(bits.OnesCount64(masters)))
-	d.locker.holds.Begin()
+	d.locker.env.Registry.Begin()
 	for i := range d.calls {
 		if masters&(1<<i) != 0 {
-			d.locker.lanes[i].Send(&d.calls[i])
+			d.locker.env.Lanes[i].Send(&d.calls[i])
 		}
 	}
 }
@@ -97,7 +92,7 @@ func (d *departure) send(masters uint64) {
 func (d *departure) Ended(c *lane.Call) {
 	l := d.locker
 	if c.Err != nil {
-		l.janitor.Adopt(c, false, l.clock.Now()+janitor.EntryKept, 0)
+		l.env.Janitor.Adopt(c, false, l.clock.Now()+janitor.EntryKept, 0)
 	}
 	before := d.ended.Or(1 << c.Index)
 	left, last := l.sets.majority, d.open.Add(-1) == 0
@@ -105,31 +100,6 @@ func (d *departure) Ended(c *lane.Call) {
 		l.queue.Dequeued(d.request.Keys)
 	}
 	if last {
-		l.holds.Done()
-	}
-}
-
-// queuedOn is queuedOnLocked with the mutex taken.
-func (e *lease) queuedOn() uint64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.queuedOnLocked()
-}
-
-// queuedOnLocked returns the masters that may have the Locker in their queues because of this lease or of its
-// predecessors.
-func (e *lease) queuedOnLocked() (masters uint64) {
-	for i := range e.states {
-		if s := &e.states[i]; s.queued || s.last != nil && e.waiterID != "" {
-			masters |= 1 << i
-		}
-	}
-	return masters
-}
-
-// queueOn records that these masters may have the Locker in their queues.
-func queueOn(states []masterState, masters uint64) {
-	for i := range states {
-		states[i].queued = states[i].queued || masters&(1<<i) != 0
+		l.env.Registry.Done()
 	}
 }

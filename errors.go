@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/seed-624411e5/redlock/internal/generation"
 	"github.com/seed-624411e5/redlock/internal/hold"
+	"github.com/seed-624411e5/redlock/internal/owner"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -217,31 +219,132 @@ func (e *QuorumError) holders() (owners []uint64, claims bool) {
 	return owners, claims
 }
 
-// sent is the time when the first request of the round was sent. A request that follows another has a later deadline,
-// and counts as sent later.
-func (r *round) sent() time.Time {
-	var first time.Time
-	for i := range r.ballots {
-		if at := r.ballots[i].Deadline; first.IsZero() || !at.IsZero() && at.Before(first) {
-			first = at
+var (
+	errNoAnswer = errors.New("no answer in time")
+	// errContinuityUnknown is why a granted extension did not count.
+	errContinuityUnknown = errors.New("the key was set again, and it is not known when")
+)
+
+// releaseReasons are the reasons of releases that were not won.
+var releaseReasons = [...]error{open: ErrNoQuorum, denied: ErrNotHeld, noQuorum: ErrNoQuorum}
+
+// Reason implements [hold.Handle].
+func (k *handle) Reason(why hold.Why, lost *hold.Result) error {
+	switch l := k.locker; {
+	case why == hold.Lost:
+		return l.quorumError(lost, l.decisive(&lost.Facts), errLost)
+	case k.spec.Renew && (why == hold.Lapsed || why == hold.InGrace):
+		if outdated := l.outdated(l.current.State().Newer); outdated != nil {
+			return fmt.Errorf("%w, and it was not renewed: %w", overErrors[why], outdated)
 		}
 	}
-	return first.Add(-r.lock.spec.timeout)
+	return overErrors[why]
 }
 
-// unreachedLocked is the failure of a round that too few masters of a set answered: of that one unless another can't be
-// reached at all.
-func (r *round) unreachedLocked(set *electorate) *QuorumError {
-	k, own := r.lock, r.sent()
-	since := own
-	if takes(r.request.Op) || r.request.Op == single.Raise {
-		since = k.spec.sent
+// failure returns the failure of an operation of the lock, for its caller.
+func (k *Lock) failure(ctx context.Context, f *hold.Failure) *failure {
+	if f == nil {
+		return nil
 	}
-	if other, lasts, errs := k.spec.complaints.blocking(k.locker.sets, since, own); other != nil {
-		return r.failureInLocked(other, ErrNoQuorum).blame(other, lasts, errs)
+	l, name := k.locker, opName(f.Op, f.Verifies)
+	switch f.Fault {
+	case hold.Cancelled:
+		return failed(fmt.Errorf("redlock: %s %q: %w", name, k.Key(), ended(ctx)))
+	case hold.Ended:
+		return failed(fmt.Errorf("redlock: %s %q: %w", name, k.Key(), k.hold.Over()))
+	case hold.OtherToken:
+		return failed(fmt.Errorf("redlock: %s %q: %w: masters have given another token than was asked for "+
+			"(single.Request.Exact)", name, k.Key(), ErrMisconfigured))
+	case hold.LastToken:
+		return failed(fmt.Errorf("redlock: %s %q: the fencing counter has reached the greatest token, %d",
+			name, k.Key(), uint64(single.MaxToken)))
+	case hold.Unreached:
+		return failedVotes(failUnreached, k.unreached(f.Result, l.decisive(&f.Result.Facts)))
+	case hold.Refusal, hold.Absent, hold.Late:
+		kind := faultKinds[f.Fault]
+		return failedVotes(kind, l.quorumError(f.Result, l.decisive(&f.Result.Facts), failureReasons[kind]))
+	default:
+		return failed(ErrClosed)
 	}
-	return r.failureInLocked(set, ErrNoQuorum)
 }
+
+// faultKinds are the kinds of failures that masters decided.
+var faultKinds = [...]failureKind{hold.Refusal: failHeld, hold.Absent: failNotHeld, hold.Late: failLate}
+
+// unreached is the failure of a round that too few masters of a set answered: of that one unless another can't be
+// reached at all.
+func (k *Lock) unreached(r *hold.Result, set *electorate) *QuorumError {
+	if other, lasts, errs := k.spec.complaints.blocking(k.locker.sets, r.Since, r.Sent); other != nil {
+		return k.locker.quorumError(r, other, ErrNoQuorum).blame(other, lasts, errs)
+	}
+	return k.locker.quorumError(r, set, ErrNoQuorum)
+}
+
+// quorumError is a round's result in one set of masters, as an error that a caller can act on.
+func (l *Locker) quorumError(r *hold.Result, set *electorate, reason error) *QuorumError {
+	return &QuorumError{
+		Set:     set.name,
+		Op:      opName(r.Op, r.Verifies),
+		Key:     l.listed(r.Keys),
+		Granted: set.of(r.Votes.Granted),
+		Quorum:  set.quorum,
+		N:       set.n,
+		Nodes:   l.nodes(r, set.members),
+		Reason:  reason,
+	}
+}
+
+// decisive is the set that the round's verdict comes from: of two sets of masters, the first that it is the verdict of.
+func (l *Locker) decisive(f *hold.Facts) *electorate {
+	for i := range l.sets {
+		if l.sets[i:i+1].judge(f.Op, f.Votes) == f.Verdict {
+			return &l.sets[i]
+		}
+	}
+	return &l.sets[0]
+}
+
+// nodes returns the answer of each of these masters.
+func (l *Locker) nodes(r *hold.Result, members uint64) []NodeResult {
+	nodes := make([]NodeResult, 0, len(r.Answers))
+	for i := range r.Answers {
+		if members&(1<<i) == 0 {
+			continue
+		}
+		a := &r.Answers[i]
+		node := NodeResult{Master: l.names[i], Vote: Vote(a.Vote)}
+		switch {
+		case a.Vote == hold.Unknown && a.Ended && a.Err != nil:
+			node.Err = a.Err
+		case a.Vote == hold.Unknown && a.Ended && a.Unknown:
+			node.Err = errContinuityUnknown
+		case a.Vote == hold.Unknown:
+			node.Err = errNoAnswer
+		case a.Vote != hold.Pending && a.Ended:
+			node.TTL, node.Holder, node.value = a.Reply.TTL, owner.Show(a.Reply.Holder), ownerHash(a.Reply.Holder)
+			node.kept, node.claims = owner.Kept(a.Reply.Holder), a.Reply.Claimed
+			if len(r.Keys) > 1 {
+				node.Key = l.shown(a.Reply.Key)
+			}
+		}
+		nodes = append(nodes, node)
+	}
+	return nodes
+}
+
+// valueSeed seeds the hashes that compare owner values where the values must not be kept.
+var valueSeed = maphash.MakeSeed()
+
+// ownerHash tells an owner from others; 0 means no owner. Masters cut very long owners off.
+func ownerHash(owner string) uint64 {
+	if owner == "" {
+		return 0
+	}
+	return max(1, maphash.String(valueSeed, owner[:min(len(owner), maxTold)]))
+}
+
+// maxTold is the length to which masters shorten an owner value in replies; the scripts know it, too.
+const maxTold = 16 << 10
 
 // notAnnounced names a set without a quorum of answers. If every set has a quorum, the answers came too late to hold.
 // The order is: a set with too many masters that fail permanently, in replies to requests sent since then; a set that
@@ -251,8 +354,8 @@ func (l *Locker) notAnnounced(a *generation.Announcement, since time.Time) *fail
 	if set, lasts, errs := l.complaining.announced.blocking(l.sets, since, a.Sent); set != nil {
 		return failedVotes(failUnreached, l.notAnnouncedIn(set, &answers, ErrNoQuorum).blame(set, lasts, errs))
 	}
-	votes := tally{granted: answers.Answered, unknown: answers.Failed}
-	short := func(i int) bool { return l.sets[i].of(votes.granted) < l.sets[i].quorum }
+	votes := tally{Granted: answers.Answered, Unknown: answers.Failed}
+	short := func(i int) bool { return l.sets[i].of(votes.Granted) < l.sets[i].quorum }
 	lost := func(i int) bool { return l.sets[i:i+1].acquired(&votes) == noQuorum }
 	for _, why := range [...]func(i int) bool{lost, short} {
 		for i := range l.sets {

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/schedule"
 )
 
@@ -33,7 +34,7 @@ func judgeBy(judge func(electorates, *tally) verdict) func(n, granted, refused, 
 		i := 0
 		for vote, count := range map[Vote]int{Granted: granted, Refused: refused, Unknown: unknown} {
 			for range count {
-				t.add(i, vote)
+				t.Add(i, hold.Vote(vote))
 				i++
 			}
 		}
@@ -52,7 +53,7 @@ func judgeBoth(judge func(electorates, *tally) verdict) func(before, after uint6
 	return func(before, after uint64, votes []Vote) Verdict {
 		var t tally
 		for i, v := range votes {
-			t.add(i, v)
+			t.Add(i, hold.Vote(v))
 		}
 		return judge(electorates{newElectorate("old", before), newElectorate("new", after)}, &t)
 	}
@@ -84,7 +85,7 @@ func (o Options) ForTTL(ttl time.Duration) time.Duration { return o.requestTimeo
 func (l *Locker) ID() string { return l.id }
 
 // Pending counts the releases that the janitor has yet to see confirmed.
-func (l *Locker) Pending() int { return l.janitor.Pending() }
+func (l *Locker) Pending() int { return l.env.Janitor.Pending() }
 
 // MaxEvents bounds the events that wait for an observer.
 const MaxEvents = maxEvents
@@ -92,17 +93,17 @@ const MaxEvents = maxEvents
 // HoldsMutex names a mutex of the Locker, or of one of its locks, that stays locked, if there is one.
 func (l *Locker) HoldsMutex(locks ...*Lock) string {
 	takes := map[string]func(){
-		"locker":       func() { l.holds.All() },
+		"locker":       func() { l.env.Registry.All() },
 		"observer":     func() { l.observer.mu.Lock(); defer l.observer.mu.Unlock() },
-		"schedule":     func() { l.schedule.Remove(new(schedule.Entry)) },
-		"janitor":      func() { l.janitor.Pending() },
+		"schedule":     func() { l.env.Schedule.Remove(new(schedule.Entry)) },
+		"janitor":      func() { l.env.Janitor.Pending() },
 		"subscription": func() { l.subscription.Subscribed() },
-		"retention":    func() { l.retained.Has("key", 0) },
+		"retention":    func() { l.env.Retained.Has("key", 0) },
 		"queue":        func() { l.queue.Wake(nil) },
 	}
 	for _, k := range locks {
 		if k != nil {
-			takes["lock"] = func() { k.mu.Lock(); defer k.mu.Unlock() }
+			takes["lock"] = func() { k.mu.Lock(); defer k.mu.Unlock(); k.hold.Over() }
 		}
 	}
 	for name, take := range takes {

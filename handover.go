@@ -156,40 +156,18 @@ func (k *Lock) Handover() (Handover, error) {
 	if err := k.Err(); err != nil {
 		return Handover{}, err
 	}
-	if !k.spec.fenced {
+	if !k.spec.Fenced {
 		return Handover{}, invalid("Handover of a lock that is not Fenced: nothing would keep what the old process " +
 			"still does from the resource")
 	}
-	h, err := k.handOver()
-	if err == nil {
-		k.locker.holds.Leave(&k.entry) // only now: Close has to wait for what leaves the masters' queues
+	d, ok := k.hold.HandOver()
+	if !ok {
+		return Handover{}, k.hold.Over()
 	}
-	return h, err
-}
-
-// handOver ends the hold, and leaves its keys on the masters. This process does not release the keys, so its waiters
-// are notified now. If it has no waiters, the Locker leaves the masters' queues.
-func (k *Lock) handOver() (h Handover, err error) {
-	var after effects
-	k.mu.Lock()
-	queued := k.isQueuedLocked()
-	if err = k.over; err == nil {
-		h = newHandover(handover{
-			Key: []byte(k.Key()), Prefix: []byte(k.locker.opts.Prefix), Owner: []byte(k.owner), Token: k.token,
-			Masters: k.locker.names, Doubt: k.locker.namesOf(k.inDoubtLocked()),
-		})
-		k.overLocked(hold.HandedOver, nil, &after)
-		k.locker.observeHandover(k, k.locker.clock.Now()-k.since)
-	}
-	k.mu.Unlock()
-	if err != nil {
-		return h, err
-	}
-	if unclaimed := k.locker.queue.HandOver(k.spec.keys); len(unclaimed) > 0 && queued {
-		after.leave(k, unclaimed, everyMaster)
-	}
-	after.run()
-	return h, nil
+	return newHandover(handover{
+		Key: []byte(k.Key()), Prefix: []byte(k.locker.opts.Prefix), Owner: []byte(k.Owner()), Token: d.Token,
+		Masters: k.locker.names, Doubt: k.locker.namesOf(d.Doubt),
+	}), nil
 }
 
 // namesOf are the names of these masters.
@@ -237,11 +215,11 @@ func (l *Locker) Attach(ctx context.Context, h Handover, ttl time.Duration, opts
 			"the same masters, or to none", h.Key(), strings.Join(h.data().Masters, ", "),
 			strings.TrimSpace(set.name+" masters"))
 	}
-	if s.publishes || s.MaxAttempts > 1 || s.Every > 0 || s.MaxOutage > 0 {
+	if s.Publishes || s.MaxAttempts > 1 || s.Every > 0 || s.MaxOutage > 0 {
 		return nil, invalid("Published, MaxAttempts, RetryEvery or MaxOutage with Attach, which is a single attempt")
 	}
-	l.holds.Begin()
-	defer l.holds.Done()
+	l.env.Registry.Begin()
+	defer l.env.Registry.Done()
 	start := l.clock.Now()
 	k, err := l.attach(ctx, s, h.data())
 	l.observeReturn(single.Transfer, s, start, 1, err)
@@ -270,31 +248,31 @@ func (l *Locker) attach(ctx context.Context, s *spec, h *handover) (*Lock, error
 	if l.isClosing() {
 		return nil, ErrClosed
 	}
-	asOf, f := l.awaitCurrent(ctx, s.timeout, &s.sent, l.closing)
+	asOf, f := l.awaitCurrent(ctx, s.Timeout, &s.Sent, l.closing)
 	if f != nil {
 		return nil, f.err
 	}
-	k, err := l.newLock(s)
+	k, err := l.newLock(s, "")
 	if err != nil {
 		return nil, err
 	}
-	k.began, k.longest, k.asOf = l.clock.Now(), s.ttl, asOf
+	a := hold.Ask{AsOf: asOf, From: string(h.Owner), Token: max(h.Token+1, l.env.Tokens.Propose())}
 	for i, name := range l.names {
-		k.states[i].continuityUnknown = slices.Contains(h.Doubt, name)
+		if slices.Contains(h.Doubt, name) {
+			a.Doubt |= 1 << i
+		}
 	}
-	token := max(h.Token+1, l.tokens.Propose())
 	if _, value, publishes := owner.Published(string(h.Owner)); publishes {
 		// The value contains the token, so a quorum has to accept the token first. Then no other owner gets this
 		// token: the next owner of the key has this one or a greater one.
-		if f := k.raise(ctx, string(h.Owner), token, 0, failNotHeld); f != nil {
-			k.finish(hold.Abandoned, nil)
+		if f := k.failure(ctx, k.hold.Raise(ctx, a.From, a.Token)); f != nil {
+			k.hold.Abandon()
 			return nil, f.err
 		}
-		token = k.Token()
-		k.owner = owner.NewPublished(l.opts.Identity, token, value)
+		a.Token = k.Token()
+		k.hold.Rename(owner.NewPublished(l.opts.Identity, a.Token, value))
 	}
-	request := k.request(single.Request{Op: single.Transfer, From: string(h.Owner), TTL: s.ttl, Token: token})
-	if f := k.take(ctx, request); f != nil {
+	if f := k.take(ctx, a); f != nil {
 		return nil, f.err
 	}
 	return k, nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/owner"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -53,64 +54,41 @@ func (l *Locker) Holder(ctx context.Context, key string) (Holder, error) {
 	if err != nil {
 		return Holder{}, err
 	}
-	s := &spec{keys: []string{full}, timeout: l.opts.requestTimeout(maxRequestTimeout * timeoutShare)}
-	k, err := l.newLock(s)
+	s := &spec{}
+	s.Keys, s.Timeout = []string{full}, l.opts.requestTimeout(maxRequestTimeout*timeoutShare)
+	k, err := l.newLock(s, "")
 	if err != nil {
 		return Holder{}, err
 	}
-	defer l.holds.Leave(&k.entry) // an inspection leaves nothing behind
-	r, err := k.run(ctx, single.Request{Op: single.Inspect, Keys: s.keys})
-	if err != nil {
-		return Holder{}, fmt.Errorf("redlock: holder of %q: %w", key, err)
+	r, f := k.hold.Inspect(ctx)
+	if f != nil {
+		if f.Fault == hold.Cancelled {
+			return Holder{}, fmt.Errorf("redlock: holder of %q: %w", key, ended(ctx))
+		}
+		return Holder{}, k.failure(ctx, f).err
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return r.holderLocked()
+	return k.holder(r)
 }
 
-// Verify asks the masters whether they still have this lock's key, and returns nil if a quorum has it. After the end
-// of the lock's validity it fails at once, as [Lock.Err] does. Verify extends nothing.
-func (k *Lock) Verify(ctx context.Context) error {
-	if err := k.Err(); err != nil {
-		return err
-	}
-	if ctx == nil {
-		return invalid("nil context")
-	}
-	// An extension by almost nothing changes nothing, and is granted just where the hold is there.
-	r, err := k.run(ctx, k.request(single.Request{Op: single.Extend, TTL: time.Millisecond}))
-	if err != nil {
-		return fmt.Errorf("redlock: verify %q: %w", k.Key(), err)
-	}
-	if err := k.Err(); err != nil {
-		return err
-	}
-	var after effects
-	defer after.run()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if r.verdict != won {
-		k.passing.doubt = true
-		after.unpassed = k
-	}
-	return r.resultLocked(r.refusal()).error()
-}
+// inspection has the masters' answers to the question who holds a key.
+type inspection []hold.Answer
 
-// inspected decides an inspection as soon as a quorum says the same. Of two sets, one set with a holder is enough,
-// because no other owner can hold the key then. The verdict that the key is free takes both sets.
-func (r *round) inspected(sets electorates) verdict {
-	if sets.majority(r.votes.refused) {
+// Inspected implements [hold.Rules]. It decides an inspection as soon as a quorum says the same. Of two sets, one set
+// with a holder is enough, because no other owner can hold the key then. The verdict that the key is free takes both
+// sets.
+func (r *rules) Inspected(votes hold.Votes, answers []hold.Answer) verdict {
+	if r.majority(votes.Refused) {
 		return won
 	}
 	pending := 0
-	for i := range sets {
-		set := &sets[i]
-		if value, votes := r.commonOwner(set); votes >= set.quorum && value != "" {
-			if n, _ := r.commonHolds(set); n > 0 {
+	for i := range r.electorates {
+		set := &r.electorates[i]
+		if value, n := inspection(answers).commonOwner(set); n >= set.quorum && value != "" {
+			if n, _ := inspection(answers).commonHolds(set); n > 0 {
 				return won
 			}
 		}
-		pending += set.count(&r.votes).pending
+		pending += set.count(&votes).pending
 	}
 	if pending == 0 {
 		return won // there is nothing more to learn
@@ -119,24 +97,24 @@ func (r *round) inspected(sets electorates) verdict {
 }
 
 // holds reports that master i belongs to set and has answered that the key is held.
-func (r *round) holds(set *electorate, i int) bool {
-	return r.ballots[i].vote == Granted && set.members&(1<<i) != 0
+func (r inspection) holds(set *electorate, i int) bool {
+	return r[i].Vote == hold.Granted && set.members&(1<<i) != 0
 }
 
 // commonOwner returns the owner that most masters of set name, and how many do.
-func (r *round) commonOwner(set *electorate) (value string, votes int) {
-	for i := range r.ballots {
+func (r inspection) commonOwner(set *electorate) (value string, votes int) {
+	for i := range r {
 		if !r.holds(set, i) {
 			continue
 		}
 		n := 0
-		for j := range r.ballots {
-			if r.holds(set, j) && r.ballots[j].Reply.Holder == r.ballots[i].Reply.Holder {
+		for j := range r {
+			if r.holds(set, j) && r[j].Reply.Holder == r[i].Reply.Holder {
 				n++
 			}
 		}
 		if n > votes {
-			value, votes = r.ballots[i].Reply.Holder, n
+			value, votes = r[i].Reply.Holder, n
 		}
 	}
 	return value, votes
@@ -144,11 +122,11 @@ func (r *round) commonOwner(set *electorate) (value string, votes int) {
 
 // commonHolds counts the holds that a quorum of set has, and reports whether every master of set has listed all of
 // its holds.
-func (r *round) commonHolds(set *electorate) (n int, all bool) {
+func (r inspection) commonHolds(set *electorate) (n int, all bool) {
 	counts := make(map[string]int)
 	all = true
-	for i := range r.ballots {
-		b := &r.ballots[i]
+	for i := range r {
+		b := &r[i]
 		if !r.holds(set, i) {
 			continue
 		}
@@ -171,38 +149,39 @@ func (r *round) commonHolds(set *electorate) (n int, all bool) {
 	return n, all
 }
 
-// holderLocked reads the result of an inspection.
-func (r *round) holderLocked() (Holder, error) {
-	sets := r.lock.locker.sets
+// holder reads the result of an inspection.
+func (k *Lock) holder(r *hold.Result) (Holder, error) {
+	sets := k.locker.sets
 	for i := range sets {
-		if h := r.holderInLocked(&sets[i]); h.Held {
+		if h := inspection(r.Answers).holderIn(&sets[i]); h.Held {
+			h.Nodes = k.locker.nodes(r, everyMaster)
 			return h, nil
 		}
 	}
 	for i := range sets {
-		if set := &sets[i]; set.of(r.votes.granted|r.votes.refused) < set.quorum {
-			return Holder{}, r.unreachedLocked(set)
+		if set := &sets[i]; set.of(r.Votes.Granted|r.Votes.Refused) < set.quorum {
+			return Holder{}, k.unreached(r, set)
 		}
 	}
-	return Holder{Nodes: r.nodesLocked(everyMaster)}, nil
+	return Holder{Nodes: k.locker.nodes(r, everyMaster)}, nil
 }
 
-// holderInLocked returns the holder of the key on a quorum of set.
-func (r *round) holderInLocked(set *electorate) Holder {
-	h := Holder{Nodes: r.nodesLocked(everyMaster)}
+// holderIn returns the holder of the key on a quorum of set.
+func (r inspection) holderIn(set *electorate) (h Holder) {
 	value, votes := r.commonOwner(set)
 	var ttls []time.Duration
 	var holds []int
-	for i := range r.ballots {
-		b := &r.ballots[i]
+	for i := range r {
+		b := &r[i]
 		if !r.holds(set, i) {
 			continue
 		}
 		holds = append(holds, int(b.Reply.Token))
-		if b.Reply.TTL < 0 {
-			b.Reply.TTL = 1<<63 - 1
+		ttl := b.Reply.TTL
+		if ttl < 0 {
+			ttl = 1<<63 - 1
 		}
-		ttls = append(ttls, b.Reply.TTL)
+		ttls = append(ttls, ttl)
 	}
 	if len(holds) < set.quorum {
 		return h
@@ -213,7 +192,7 @@ func (r *round) holderInLocked(set *electorate) Holder {
 		h.Holds = max(n, holds[set.quorum-1])
 	}
 	if h.Holds == 0 || n == 0 && h.Holds < 2 {
-		return Holder{Nodes: h.Nodes}
+		return Holder{}
 	}
 	h.Held = true
 	if votes >= set.quorum {

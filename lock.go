@@ -1,13 +1,15 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
-	"fmt"
+	"sync"
 	"time"
 
 	"github.com/seed-624411e5/redlock/internal/hold"
+	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/internal/owner"
-	"github.com/seed-624411e5/redlock/internal/schedule"
+	"github.com/seed-624411e5/redlock/internal/surplus"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -19,168 +21,73 @@ import (
 type Lock struct {
 	locker *Locker
 	spec   *spec
-	*lease // its mutex guards what follows
+	began  time.Duration // when the attempt began
+	hold   hold.Hold
 
-	entry hold.Entry[*Lock]
-
-	until       time.Duration // when validity ends, by the locker's clock; 0 before it was acquired
-	began       time.Duration // when the attempt began
-	since       time.Duration // when the acquisition began that was won
-	atMost      time.Duration // until never passes this; 0: no limit
-	unused      bool          // it was not needed, so that its key is not kept for a while
-	state       hold.State
-	over        error         // why the hold is over; nil while it is not
-	ending      *round        // the release, once there is one
-	unconfirmed *QuorumError  // what Release returns if it was not won
-	token       uint64        // of a fenced lock
-	done        chan struct{} // made on first use
+	mu          sync.Mutex // guards what follows; no other mutex is taken under it
+	over        error      // why the hold is over, once its contexts have ended
 	contexts    contexts
-
-	extending extending
-	renewal   renewal
-	attention schedule.Entry // when the hold next needs some
+	unconfirmed *QuorumError // what Release returns if it was not won
 }
 
-// onlyHold is the hold of an owner that was made for it. That of an owner that may have others is random.
-const onlyHold = "1"
-
-// newLock prepares one attempt; nothing is sent yet.
-func (l *Locker) newLock(s *spec) (*Lock, error) {
+// newLock prepares one attempt in the name of value, or of a new owner (""); nothing is sent yet.
+func (l *Locker) newLock(s *spec, value string) (*Lock, error) {
 	made := new(struct { // one piece of memory; a successor needs no lease
 		Lock
-		of lease
+		of hold.Lease
 	})
 	k := &made.Lock
-	k.locker, k.spec, k.lease = l, s, &made.of
-	k.owner, k.present = s.owner, k
-	if n := len(l.lanes); n <= fewMasters {
-		k.states = k.few[:n]
-	} else {
-		k.states = make([]masterState, n)
-	}
-	if k.owner == "" {
-		k.owner = owner.New(l.opts.Identity)
-	}
-	switch {
-	case s.kind == single.Plain:
-	case s.owner == "":
-		k.hold = onlyHold
-	default:
-		k.hold = owner.Random()
-	}
-	if !l.holds.Enter(&k.entry, k) {
-		return k, ErrClosed
+	k.locker, k.spec, k.began = l, s, l.clock.Now()
+	if !k.hold.Init(&l.env, (*handle)(k), &s.Terms, &made.of, value) {
+		return nil, ErrClosed
 	}
 	return k, nil
 }
 
-// request completes a request for this hold.
-func (k *Lock) request(r single.Request) single.Request {
-	r.Kind, r.Keys, r.Owner, r.Hold, r.Within = k.spec.kind, k.spec.keys, k.owner, k.hold, k.spec.within
-	if r.Op == single.Extend {
-		r.Token = k.token
-	}
-	return r
-}
-
-// run performs one more operation of the hold and waits until it is decided.
-func (k *Lock) run(ctx context.Context, request single.Request) (*round, error) {
-	w := k.locker.newRoundWait()
-	r, err := k.begin(request, w)
-	if err != nil {
-		return nil, err
-	}
-	if err := w.wait(ctx, k.spec.timeout, r); err != nil {
-		return nil, err
-	}
-	k.locker.recycle(w)
-	return r, nil
-}
-
-// begin sends one more operation of the hold, unless it is over.
-func (k *Lock) begin(request single.Request, observer decisionObserver) (*round, error) {
-	var after effects
-	defer after.run() // after unlocking
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.state.Over() {
-		return nil, k.over
-	}
-	r := k.newRoundLocked(request, observer)
-	if takes(request.Op) {
-		r.start = min(r.start, k.asOf)
-	}
-	r.verifies = request.Op == single.Extend // what is to extend something takes its turn; see extend.go
-	k.issueLocked(r, &after)
-	return r, nil
-}
-
-// takes reports that an operation gets a hold its keys: free keys, or the keys of another owner that it names.
-func takes(op single.Op) bool { return op == single.Acquire || op == single.Transfer }
-
-// take sends the request that gets the hold its keys. After a failure the lock is not held, and the keys that the
-// request has set are being released.
-func (k *Lock) take(ctx context.Context, request single.Request) (f *failure) {
-	if r, err := k.run(ctx, request); err != nil {
-		f = failed(fmt.Errorf("redlock: %s %q: %w", opNames[request.Op], k.Key(), err))
-	} else {
-		f = k.acquired(ctx, r)
-	}
+// take gets the hold its keys. After a failure the lock is not held, and the keys that the request has set are being
+// released.
+func (k *Lock) take(ctx context.Context, a hold.Ask) *failure {
+	f := k.failure(ctx, k.hold.Take(ctx, a))
 	k.locker.reached(k.spec, f, k.began)
 	if f != nil {
-		k.finish(hold.Abandoned, nil)
+		k.hold.Abandon()
 	}
 	return f
 }
 
-// acquired turns a decided acquisition into a held lock. After a failure it is not held, and nothing has been released
-// yet.
-func (k *Lock) acquired(ctx context.Context, r *round) *failure {
+// handle is a Lock as its hold knows it.
+type handle Lock
+
+// Over implements [hold.Handle]: it ends the contexts of the lock.
+func (k *handle) Over(reason error) {
 	k.mu.Lock()
-	fences := r.verdict == won && k.spec.fenced && k.token == 0
+	live := k.contexts.live
+	k.over, k.contexts.live = reason, nil
 	k.mu.Unlock()
-	if fences {
-		if f := k.fence(ctx, r); f != nil {
-			return f
-		}
+	for _, c := range live {
+		c.cancel(reason)
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	until := r.validUntil()
-	k.passing.ends, k.passing.bound = r.start+k.passing.window, until
-	if k.spec.maxHold > 0 {
-		k.atMost = later(r.start, k.spec.maxHold)
-		until = min(until, k.atMost)
-	}
-	if k.state.Over() { // the Locker was shut down
-		return failed(ErrClosed)
-	}
-	if f := r.resultLocked(r.refusal()); f != nil {
-		return f
-	}
-	if until <= k.locker.clock.Now()+k.spec.grace {
-		return failedVotes(failLate, r.failureLocked(ErrExpired))
-	}
-	// what was handed over and may have been set late is this hold's from now on, like the rest
-	for i := range r.ballots {
-		if b := &r.ballots[i]; b.ended && b.Err == nil && b.Reply.Outcome == single.Granted {
-			k.states[i].continuityUnknown = false
-		}
-	}
-	k.since = r.start
-	k.state.Acquire()
-	k.bindLocked(r, until)
-	return nil
 }
 
-// bindLocked moves the bound, never back, and schedules the next action: the renewal, or the end.
-func (k *Lock) bindLocked(r *round, until time.Duration) {
-	if k.atMost > 0 {
-		until = min(until, k.atMost)
+// Answered implements [hold.Handle].
+func (k *handle) Answered(c *lane.Call, refused bool) {
+	k.spec.noteCounter(c)
+	if c.Request.Op != single.Release { // which may have been canceled
+		k.spec.complaints.note(k.locker, c, k.spec.Timeout)
 	}
-	k.until = max(k.until, until)
-	k.renewal.plan(k.spec, r.start, r.request.TTL)
-	k.scheduleLocked()
+	if refused && c.Request.Op == single.Acquire {
+		k.spec.contest.note((*Lock)(k), c)
+	}
+}
+
+// Patience implements [hold.Handle].
+func (k *handle) Patience(took time.Duration) time.Duration {
+	return k.spec.contest.patience((*Lock)(k), took)
+}
+
+// lockOf returns the lock of a hold.
+func lockOf(h *hold.Hold) *Lock {
+	return (*Lock)(h.Handle().(*handle)) //nolint:forcetypeassert // no other type implements it
 }
 
 // isNone reports that k is no lock: Acquire returned it together with an error, or Acquire did not make it.
@@ -191,7 +98,7 @@ func (k *Lock) Key() string {
 	if k.isNone() {
 		return ""
 	}
-	return k.locker.shown(k.spec.keys[0])
+	return k.locker.shown(k.spec.Keys[0])
 }
 
 // Keys returns all keys of the lock, sorted.
@@ -199,7 +106,7 @@ func (k *Lock) Keys() []string {
 	if k.isNone() {
 		return nil
 	}
-	return k.locker.allShown(k.spec.keys)
+	return k.locker.allShown(k.spec.Keys)
 }
 
 // ID tells the lock from others that are held at the same time: [Holder].ID is the same. It is a fingerprint of the
@@ -213,7 +120,7 @@ func (k *Lock) Owner() string {
 	if k.isNone() {
 		return ""
 	}
-	return k.owner
+	return k.hold.Owner()
 }
 
 // Remaining returns for how long the lock is sure to be held from now on, zero when it is over.
@@ -221,12 +128,7 @@ func (k *Lock) Remaining() time.Duration {
 	if k.isNone() {
 		return 0
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.state.Over() {
-		return 0
-	}
-	return max(0, k.until-k.locker.clock.Now())
+	return max(0, k.hold.Left())
 }
 
 // Until returns the end of the lock's validity as a time of this process, which moves when the lock is extended. It is
@@ -236,13 +138,7 @@ func (k *Lock) Until() time.Time {
 		return time.Time{}
 	}
 	now := time.Now()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	left := k.until - k.locker.clock.Now()
-	if k.state.Over() {
-		left = min(left, 0)
-	}
-	return now.Add(left)
+	return now.Add(k.hold.Left())
 }
 
 // Err returns nil while the lock is held, and then an error that matches [ErrNotHeld] and says why not; it also matches
@@ -252,38 +148,123 @@ func (k *Lock) Err() error {
 	if k.isNone() {
 		return ErrNotHeld
 	}
-	var after effects
-	defer after.run()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if !k.state.Over() && k.locker.clock.Now() >= k.until {
-		k.lapseLocked(&after)
-		k.releaseLocked(nil, &after)
-	}
-	return k.over
+	return k.hold.Err()
 }
 
-// why returns the reason for which the hold is over by now.
-func (k *Lock) why() hold.Why {
-	_ = k.Err()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.state.Why
+// Token returns the fencing token of a [Fenced] lock, and 0 of any other. A resource that keeps the greatest token it
+// has seen, and refuses smaller ones, is safe from holders that lost their lock.
+func (k *Lock) Token() uint64 {
+	if k.isNone() {
+		return 0
+	}
+	return k.hold.Token()
 }
 
-// lapseLocked ends the hold because its validity has ended, or is about to.
-func (k *Lock) lapseLocked(after *effects) {
-	if k.atMost > 0 && k.until >= k.atMost {
-		k.overLocked(hold.MaxHold, nil, after)
-		return
+// Extend sets the end of the lock to ttl from now, and never shortens it. The votes of a quorum that never lost the
+// key decide, so the lock was never free in between. Masters that have lost the key get it back after that. Extend
+// waits for another extension or renewal that is under way. Each takes at most a request timeout.
+//
+// On error the lock keeps its old end and nothing is released. Only with [ErrNotHeld] is the lock over. After
+// [ErrNoQuorum] try again, unless it is [ErrMisconfigured]. ctx bounds the wait, not the effect.
+func (k *Lock) Extend(ctx context.Context, ttl time.Duration) error {
+	if k.isNone() {
+		return ErrNotHeld
 	}
-	why := hold.Lapsed
-	if k.locker.clock.Now() < k.until {
-		why = hold.InGrace
+	if ctx == nil {
+		return invalid("nil context")
 	}
-	reason := overErrors[why]
-	if outdated := k.locker.outdated(k.locker.current.State().Newer); outdated != nil && k.spec.renew {
-		reason = fmt.Errorf("%w, and it was not renewed: %w", reason, outdated)
+	ttl, _, err := k.locker.checkTTL(ttl)
+	if err != nil {
+		return err
 	}
-	k.overLocked(why, reason, after)
+	asked := k.hold.Extensions()
+	for {
+		asOf, err := k.current(ctx)
+		if err != nil {
+			return err
+		}
+		done, f := k.hold.Extend(ctx, ttl, asOf, asked)
+		switch {
+		case f != nil && f.Fault == hold.Ended:
+			return k.Err()
+		case done:
+			return k.failure(ctx, f).error()
+		}
+	}
+}
+
+// current waits until the Locker knows that its configuration allows an extension. It does not check whether the
+// masters still have the key. A lock that is over returns its own error: the error must not suggest another try.
+// While the Locker is being closed, held locks can still be extended.
+func (k *Lock) current(ctx context.Context) (asOf time.Duration, err error) {
+	if err := k.Err(); err != nil {
+		return 0, err
+	}
+	var sent time.Time
+	asOf, f := k.locker.awaitCurrent(ctx, k.spec.Timeout, &sent, nil)
+	if f != nil {
+		return 0, cmp.Or(k.Err(), f.err)
+	}
+	return asOf, nil
+}
+
+// Verify asks the masters whether they still have this lock's key, and returns nil if a quorum has it. After the end
+// of the lock's validity it fails at once, as [Lock.Err] does. Verify extends nothing.
+func (k *Lock) Verify(ctx context.Context) error {
+	if err := k.Err(); err != nil {
+		return err
+	}
+	if ctx == nil {
+		return invalid("nil context")
+	}
+	f := k.hold.Verify(ctx)
+	if f != nil && f.Fault == hold.Ended {
+		return k.Err()
+	}
+	return k.failure(ctx, f).error()
+}
+
+// Release removes the key from all masters, and returns nil when a quorum has confirmed. That takes one round trip.
+// Masters that have not confirmed by then are asked again in the background until they confirm or the key's ttl is
+// over. If another goroutine of the Locker waits for the key, Release may pass the lock on to it instead,
+// and returns nil at once. Release ignores the cancellation of ctx, so that it leaves no key
+// behind. It takes no longer than the request timeout.
+//
+// After Release the lock is over, also after an error, except [ErrInvalid] for a nil context. Do not retry: a second
+// Release returns the same result. The errors:
+//
+//   - [ErrNotHeld]: the lock was over before, or a majority of masters did not have it any more. The work under it
+//     may have overlapped with another holder. Its key is gone from the masters, or soon will be.
+//   - [ErrNoQuorum]: the lock protected the work, and its key may still keep others out. The Locker asks masters that
+//     have not confirmed again every 200 ms, with about 8,192 pending releases each at most. Without an answer the
+//     key lapses there, no later than the ttl of the last acquisition or extension. (On a master that was stopped
+//     with an unread acquisition, the ttl starts when it goes on.) If the process ends before that, the key lapses by
+//     its ttl. [Locker.Close] waits until no key is left, or lists the remaining keys.
+//   - [ErrClosed], together with ErrNotHeld: Close ended the lock; its key lapses by its ttl.
+func (k *Lock) Release(ctx context.Context) error {
+	if k.isNone() {
+		return ErrNotHeld
+	}
+	if ctx == nil {
+		return invalid("nil context")
+	}
+	k.hold.Release(k.spec.MinHold > 0 && surplus.Is(ctx))
+	why, over, lost := k.hold.Outcome()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case why == hold.Passed, why == hold.Released && lost == nil:
+		return nil
+	case why != hold.Released:
+		return over
+	case k.unconfirmed == nil: // kept, because answers that come later would change it
+		k.unconfirmed = k.locker.quorumError(lost, k.locker.decisive(&lost.Facts), releaseReasons[lost.Verdict])
+	}
+	return k.unconfirmed
+}
+
+// lost reports of a lock that was released that it was over before that.
+func (k *Lock) lost() bool {
+	why, _, lost := k.hold.Outcome()
+	return why != hold.Passed && (why != hold.Released || lost != nil && lost.Verdict == denied)
 }

@@ -283,7 +283,7 @@ func (l *Locker) Check(ctx context.Context) (*audit.Report, error) {
 		return nil, invalid("nil context")
 	}
 	// Close waits until every master has been checked, including masters whose results Check does not wait for.
-	if !l.holds.IfOpen(func() { l.checks.Add(1) }) {
+	if !l.env.Registry.IfOpen(func() { l.checks.Add(1) }) {
 		return nil, ErrClosed
 	}
 	defer l.checks.Done()

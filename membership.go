@@ -20,14 +20,14 @@ import (
 func newCurrency(l *Locker) *generation.Currency {
 	timeout := l.opts.requestTimeout(maxRequestTimeout * timeoutShare)
 	return generation.New(generation.Config{
-		Own: l.opts.Generation, Lanes: l.lanes, Timeout: timeout, Now: l.clock.Now,
+		Own: l.opts.Generation, Lanes: l.env.Lanes, Timeout: timeout, Now: l.clock.Now,
 		Prepare: l.prepare, Majority: l.sets.majority,
 		Decides: func(answered, failed uint64) bool {
-			return l.sets.acquired(&tally{granted: answered, unknown: failed}) != open
+			return l.sets.acquired(&tally{Granted: answered, Unknown: failed}) != open
 		},
-		Asks:  l.holds.Begin,
+		Asks:  l.env.Registry.Begin,
 		Ended: func(c *lane.Call) { l.complaining.announced.note(l, c, timeout) },
-		Done:  l.holds.Done,
+		Done:  l.env.Registry.Done,
 	})
 }
 

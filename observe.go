@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock/internal/delivery"
+	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/janitor"
-	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -109,46 +109,68 @@ type Event struct {
 	Missed int
 }
 
-// observe sends the events of a decided round. It is called once for each round, without the lock's mutex.
-func (r *round) observe() {
-	l := r.lock.locker
-	if l.observer == nil {
-		return
-	}
-	e := r.event()
-	e.Took = l.clock.Now() - r.start
-	set := r.decisive()
+// watch is an observed Locker as its holds know it.
+type watch Locker
+
+// Decided implements [hold.Watch]: it sends the events of a decided round.
+func (w *watch) Decided(f *hold.Facts) {
+	l := (*Locker)(w)
+	e := l.eventOf(f)
+	e.Took = l.clock.Now() - f.Start
+	set := l.decisive(f)
 	e.Set, e.Quorum, e.N = set.name, set.quorum, set.n
-	e.Granted, e.Refused, e.Unknown = set.of(r.votes.granted), set.of(r.votes.refused), set.of(r.votes.unknown)
-	switch r.request.Op {
+	e.Granted, e.Refused, e.Unknown = set.of(f.Votes.Granted), set.of(f.Votes.Refused), set.of(f.Votes.Unknown)
+	refusal := failNotHeld
+	switch f.Op {
 	case single.Acquire, single.Transfer:
-		e.Kind = EventAcquire
+		if e.Kind = EventAcquire; f.Op == single.Acquire {
+			refusal = failHeld
+		}
 	case single.Extend:
-		if e.Kind = EventExtend; r.verifies {
+		if e.Kind = EventExtend; f.Verifies {
 			e.Kind = EventVerify
 		}
 	case single.Release:
 		e.Kind = EventRelease
-		e.Held, e.HeldFor = r.lock.heldUntil(r.start)
+		e.Held, e.HeldFor = f.Hold.HeldAt(f.Start)
 	default:
 		return
 	}
-	switch r.verdict {
+	switch f.Verdict {
 	case won:
 	case denied:
-		e.Err = failureReasons[r.refusal()]
+		e.Err = failureReasons[refusal]
 	default:
 		e.Err = ErrNoQuorum
 	}
 	l.observer.put(e)
 }
 
-// event returns the fields that all events of a round share.
-func (r *round) event() Event {
-	first := &r.lock.locker.sets[0]
+// Voted implements [hold.Watch].
+func (w *watch) Voted(f *hold.Facts, master int, vote hold.Vote, err error) {
+	l := (*Locker)(w)
+	e := l.eventOf(f)
+	e.Kind, e.Took, e.Master, e.Vote, e.Err = EventVote, l.clock.Now()-f.Start, l.names[master], Vote(vote), err
+	l.observer.put(e)
+}
+
+// Lost implements [hold.Watch].
+func (w *watch) Lost(h *hold.Hold, reason error, held time.Duration) {
+	w.observer.tell((*Locker)(w), lockOf(h).spec, Event{Kind: EventLost, Err: reason, Held: true, HeldFor: held})
+}
+
+// HandedOver implements [hold.Watch].
+func (w *watch) HandedOver(h *hold.Hold, held time.Duration) {
+	w.observer.tell((*Locker)(w), lockOf(h).spec,
+		Event{Kind: EventHandover, Op: opNames[single.Transfer], Held: true, HeldFor: held})
+}
+
+// eventOf returns the fields that all events of a round share.
+func (l *Locker) eventOf(f *hold.Facts) Event {
+	first := &l.sets[0]
 	return Event{
-		Op: r.opName(), Key: r.lock.locker.listed(r.request.Keys), Set: first.name, Quorum: first.quorum, N: first.n,
-		Context: r.lock.spec.values,
+		Op: opName(f.Op, f.Verifies), Key: l.listed(f.Keys), Set: first.name, Quorum: first.quorum, N: first.n,
+		Context: lockOf(f.Hold).spec.values,
 	}
 }
 
@@ -158,33 +180,12 @@ var opNames = [...]string{
 	single.Inspect: "inspect", single.Announce: "announce", single.Transfer: "attach",
 }
 
-// opName returns the name of the round's operation in events and QuorumErrors.
-func (r *round) opName() string {
-	if r.verifies {
+// opName returns the name of an operation in events and errors.
+func opName(op single.Op, verifies bool) string {
+	if verifies {
 		return "verify"
 	}
-	return opNames[r.request.Op]
-}
-
-// observeVote sends the event of a call that has ended, in time for its round or not.
-func (r *round) observeVote(c *lane.Call, vote Vote) {
-	l := r.lock.locker
-	if l.observer == nil {
-		return
-	}
-	e := r.event()
-	e.Kind, e.Took, e.Master, e.Vote, e.Err = EventVote, l.clock.Now()-r.start, l.names[c.Index], vote, c.Err
-	l.observer.put(e)
-}
-
-// heldUntil reports whether the lock was ever held and, if so, for how long up to now.
-func (k *Lock) heldUntil(now time.Duration) (held bool, d time.Duration) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if !k.state.Held {
-		return false, 0
-	}
-	return true, now - k.since
+	return opNames[op]
 }
 
 // observeReturn sends the event of an acquisition that returns to its caller.
@@ -207,23 +208,6 @@ func (l *Locker) observeWait(s *spec) {
 // observeComplaint sends the event of a wait that goes on though masters complain.
 func (l *Locker) observeComplaint(s *spec, err error) {
 	l.observer.tell(l, s, Event{Kind: EventComplaint, Op: opNames[single.Acquire], Err: err})
-}
-
-// observePass sends the event of a lock that was passed on.
-func (l *Locker) observePass(k *Lock, held time.Duration) {
-	l.observer.tell(l, k.spec, Event{Kind: EventPass, Op: opNames[single.Release], Held: true, HeldFor: held})
-}
-
-// observeHandover sends the event of a lock that was handed over.
-func (l *Locker) observeHandover(k *Lock, held time.Duration) {
-	l.observer.tell(l, k.spec, Event{Kind: EventHandover, Op: opNames[single.Transfer], Held: true, HeldFor: held})
-}
-
-// observeOutdated sends the event of a renewal that was not sent because the configuration is out of date.
-func (l *Locker) observeOutdated(s *spec) {
-	if err := l.outdated(l.current.State().Newer); err != nil {
-		l.observer.tell(l, s, Event{Kind: EventExtend, Op: opNames[single.Extend], Err: err})
-	}
 }
 
 // observePending sends the event of a release that master i had not confirmed.
@@ -276,7 +260,7 @@ func (o *observer) tell(l *Locker, s *spec, e Event) bool {
 		return false
 	}
 	set := &l.sets[0]
-	e.Key, e.Set, e.Quorum, e.N, e.Context = l.listed(s.keys), set.name, set.quorum, set.n, s.values
+	e.Key, e.Set, e.Quorum, e.N, e.Context = l.listed(s.Keys), set.name, set.quorum, set.n, s.values
 	o.put(e)
 	return true
 }

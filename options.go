@@ -15,8 +15,6 @@ const (
 	maxRequestTimeout = time.Second
 	// timeoutShare of the ttl is the request timeout: a round that needs all of it still leaves 95 % of the ttl.
 	timeoutShare = 20
-	// renewShare of the ttl after a renewal the next one begins, which leaves time for two more attempts.
-	renewShare = 3
 	// maxMasters is the most masters one Locker can have. More than nine buy no safety worth their latency.
 	maxMasters = 64
 )
@@ -128,7 +126,7 @@ type Option func(*spec) error
 // Set [MaxHold] or [MaxRenewals] too, or a holder that hangs keeps the lock for ever.
 func AutoRenew() Option {
 	return func(s *spec) error {
-		s.renew = true
+		s.Renew = true
 		return nil
 	}
 }
@@ -139,7 +137,7 @@ func MaxHold(d time.Duration) Option {
 		if d <= 0 {
 			return invalid("MaxHold is %v, and must be positive", d)
 		}
-		s.maxHold = d
+		s.MaxHold = d
 		return nil
 	}
 }
@@ -159,7 +157,7 @@ func MinHold(d time.Duration) Option {
 		if d <= 0 {
 			return invalid("MinHold is %v, and must be positive", d)
 		}
-		s.minHold = d
+		s.MinHold = d
 		return nil
 	}
 }
@@ -171,7 +169,7 @@ func MaxRenewals(n int) Option {
 		if n <= 0 {
 			return invalid("MaxRenewals is %d, and must be positive", n)
 		}
-		s.maxRenewals = n
+		s.MaxRenewals = n
 		return nil
 	}
 }
@@ -187,7 +185,7 @@ func Grace(d time.Duration) Option {
 		if d <= 0 {
 			return invalid("Grace is %v, and must be positive", d)
 		}
-		s.grace = d
+		s.Grace = d
 		return nil
 	}
 }
@@ -200,7 +198,7 @@ func forWork(s *spec) error {
 
 // forElection is an option for a term, which has a separate ID.
 func forElection(s *spec) error {
-	s.elects = true
+	s.Elects = true
 	return nil
 }
 
@@ -253,7 +251,7 @@ func RetryEvery(d time.Duration) Option {
 // unless the masters' counters differ. Every acquisition of the key should then be fenced.
 func Fenced() Option {
 	return func(s *spec) error {
-		s.fenced = true
+		s.Fenced = true
 		return nil
 	}
 }
@@ -273,7 +271,7 @@ func Published(value string) Option {
 		if len(value) > MaxPublished {
 			return invalid("Published has %d bytes, and %d is the most", len(value), MaxPublished)
 		}
-		s.fenced, s.publishes, s.value = true, true, value
+		s.Fenced, s.Publishes, s.value = true, true, value
 		return nil
 	}
 }
@@ -300,10 +298,10 @@ func Reentrant(owner string) Option {
 
 func kind(kind single.Kind, owner string) Option {
 	return func(s *spec) error {
-		if s.kind != single.Plain && (s.kind != kind || s.owner != owner) {
+		if s.Kind != single.Plain && (s.Kind != kind || s.owner != owner) {
 			return invalid("more than one of Shared, Exclusive and Reentrant")
 		}
-		s.kind, s.owner = kind, owner
+		s.Kind, s.owner = kind, owner
 		return nil
 	}
 }
@@ -315,7 +313,7 @@ func AndKeys(keys ...string) Option {
 		if len(keys) == 0 {
 			return invalid("AndKeys without a key")
 		}
-		s.keys = append(s.keys, keys...)
+		s.Keys = append(s.Keys, keys...)
 		return nil
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// Fenced locks are passed on with tokens that were got ahead: see fenced.go.
+// Fenced locks are passed on with tokens that were got ahead: see internal/hold/fence.go.
 
 func TestAFencedLockIsPassedOnWithTokensOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

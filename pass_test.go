@@ -16,7 +16,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// Locks are passed on between goroutines of one Locker: see pass.go.
+// Locks are passed on between goroutines of one Locker: see internal/hold/pass.go.
 
 const passTTL = 10 * time.Second // its window is a tenth of a second
 

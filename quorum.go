@@ -3,6 +3,9 @@ package redlock
 import (
 	"math/bits"
 	"slices"
+
+	"github.com/seed-624411e5/redlock/internal/hold"
+	"github.com/seed-624411e5/redlock/single"
 )
 
 // Quorum is the least number of n masters such that any two quorums share a master: floor(n/2)+1.
@@ -72,38 +75,52 @@ func (s electorates) anyMajority(masters uint64) bool {
 }
 
 // tally has the votes of one round: a bit for each master that has voted.
-type tally struct{ granted, refused, unknown uint64 }
-
-// add enters the vote of master i.
-func (t *tally) add(i int, v Vote) {
-	switch v {
-	case Granted:
-		t.granted |= 1 << i
-	case Refused:
-		t.refused |= 1 << i
-	case Unknown:
-		t.unknown |= 1 << i
-	}
-}
+type tally = hold.Votes
 
 // counts are the votes in one set.
 type counts struct{ granted, refused, unknown, pending int }
 
 func (e *electorate) count(t *tally) counts {
-	c := counts{granted: e.of(t.granted), refused: e.of(t.refused), unknown: e.of(t.unknown)}
+	c := counts{granted: e.of(t.Granted), refused: e.of(t.Refused), unknown: e.of(t.Unknown)}
 	c.pending = e.n - c.granted - c.refused - c.unknown
 	return c
 }
 
 // verdict is the result of the votes so far.
-type verdict uint8
+type verdict = hold.Verdict
 
 const (
-	open     verdict = iota // wait for more votes
-	won                     // a quorum granted, in every set
-	denied                  // no quorum, because masters refused
-	noQuorum                // no quorum, because too few masters answered
+	open     = hold.Open     // wait for more votes
+	won      = hold.Won      // a quorum granted, in every set
+	denied   = hold.Denied   // no quorum, because masters refused
+	noQuorum = hold.NoQuorum // no quorum, because too few masters answered
 )
+
+// rules are the algorithm, for a set of masters and its clocks: how votes and time decide.
+type rules struct {
+	electorates
+	drift float64
+}
+
+var _ hold.Rules = (*rules)(nil)
+
+// Judge implements [hold.Rules].
+func (r *rules) Judge(op single.Op, votes tally) verdict { return r.judge(op, votes) }
+
+// Majority implements [hold.Rules].
+func (r *rules) Majority(masters uint64) bool { return r.majority(masters) }
+
+// judge returns the verdict of the votes so far in an operation.
+func (s electorates) judge(op single.Op, votes tally) verdict {
+	switch op {
+	case single.Acquire, single.Transfer, single.Raise:
+		return s.acquired(&votes)
+	case single.Release:
+		return s.released(&votes)
+	default:
+		return s.extended(&votes)
+	}
+}
 
 // acquired decides an acquisition. It is lost as soon as the grants can no longer reach a quorum of every set. Of a
 // lost one it also says why, and always the same for the same answers: "denied" when a quorum of every set can be

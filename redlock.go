@@ -66,11 +66,8 @@ import (
 
 	"github.com/seed-624411e5/redlock/internal/generation"
 	"github.com/seed-624411e5/redlock/internal/hold"
-	"github.com/seed-624411e5/redlock/internal/janitor"
 	"github.com/seed-624411e5/redlock/internal/lane"
-	"github.com/seed-624411e5/redlock/internal/limiter"
 	"github.com/seed-624411e5/redlock/internal/owner"
-	"github.com/seed-624411e5/redlock/internal/retention"
 	"github.com/seed-624411e5/redlock/internal/schedule"
 	"github.com/seed-624411e5/redlock/internal/subscription"
 	"github.com/seed-624411e5/redlock/internal/waitqueue"
@@ -84,30 +81,23 @@ type Locker struct {
 	clock       Clock
 	names       []string
 	masters     []Master
-	sets        electorates // that decide
-	lanes       []*lane.Lane
-	owned       []Master           // closed with the Locker
-	preparers   []Preparer         // those among masters
-	fanOut      errgroup.Group     // every goroutine that carries requests to a master
-	schedule    *schedule.Schedule // of what holds have to do
-	renewals    *limiter.Limiter[*Lock]
-	janitor     *janitor.Janitor
+	sets        electorates          // that decide
+	owned       []Master             // closed with the Locker
+	preparers   []Preparer           // those among masters
+	fanOut      errgroup.Group       // every goroutine that carries requests to a master
+	env         hold.Env             // of its holds
 	observer    *observer            // nil without Options.Observer
 	complaining complaining          // masters, and since when
 	queue       *waitqueue.Queue     // of the waiters of this Locker
 	current     *generation.Currency // that the masters know no configuration two generations newer
 	id          string               // under which it waits in arrival queues
-	tokens      hold.Tokens
-	retained    retention.Keys // keys with counters that need not be prolonged
-	spare       sync.Pool      // of *roundWait
 
 	subscription *subscription.Subscription
 	unreached    atomic.Int64 // the start of the first round that reached no quorum, since the last that did; 0: none
 
-	holds   *hold.Registry[*Lock] // that may still have keys on a master, and what else Close waits for
-	closing chan struct{}         // closed when Close begins; nil in a Locker that New has not made
-	ended   chan struct{}         // closed when Close has returned
-	checks  sync.WaitGroup        // goroutines that look at a master
+	closing chan struct{}  // closed when Close begins; nil in a Locker that New has not made
+	ended   chan struct{}  // closed when Close has returned
+	checks  sync.WaitGroup // goroutines that look at a master
 }
 
 // New makes a Locker over any number of masters. An odd number is best; a single master is a quorum by itself. The
@@ -147,17 +137,13 @@ func newLocker(masters []Master, sets electorates, opts Options) (*Locker, error
 		if p, ok := m.(Preparer); ok {
 			l.preparers = append(l.preparers, p)
 		}
-		l.lanes = append(l.lanes, lane.New(m, l.fanOut.Go, l.after))
+		l.env.Lanes = append(l.env.Lanes, lane.New(m, l.fanOut.Go, l.after))
 	}
 	if opts.Observer != nil {
 		l.observer = newObserver(opts.Observer)
 	}
-	l.holds = hold.NewRegistry[*Lock](l.closing)
-	l.tokens.Wall = l.clock.Wall
-	l.schedule = schedule.New(l.clock.Now, l.after)
-	l.renewals = limiter.New(maxRenewing, (*Lock).renew)
 	l.queue = waitqueue.New(l.sets.majority, func(d time.Duration, f func()) { l.clock.AfterFunc(d, f) })
-	l.janitor = newJanitor(l)
+	l.initEnv()
 	l.subscription = newSubscription(l)
 	l.current = newCurrency(l)
 	return l, nil
@@ -215,8 +201,8 @@ func (l *Locker) Acquire(ctx context.Context, key string, ttl time.Duration, opt
 	if err != nil {
 		return nil, err
 	}
-	l.holds.Begin()
-	defer l.holds.Done()
+	l.env.Registry.Begin()
+	defer l.env.Registry.Done()
 	start := l.clock.Now()
 	lock, rounds, err := l.wait(ctx, s, start)
 	l.observeReturn(single.Acquire, s, start, rounds, err)
@@ -238,8 +224,8 @@ func (l *Locker) TryAcquire(ctx context.Context, key string, ttl time.Duration, 
 	if s.MaxAttempts > 1 || s.Every > 0 || s.MaxOutage > 0 {
 		return nil, invalid("MaxAttempts, RetryEvery or MaxOutage with TryAcquire, which is a single attempt")
 	}
-	l.holds.Begin()
-	defer l.holds.Done()
+	l.env.Registry.Begin()
+	defer l.env.Registry.Done()
 	start := l.clock.Now()
 	lock, rounds, err := l.once(ctx, s)
 	l.observeReturn(single.Acquire, s, start, rounds, err)
@@ -280,7 +266,7 @@ func (l *Locker) attempt(ctx context.Context, s *spec, w *waiting) (*Lock, *fail
 	if l.isClosing() {
 		return nil, failed(ErrClosed)
 	}
-	asOf, f := l.awaitCurrent(ctx, s.timeout, &s.sent, l.closing)
+	asOf, f := l.awaitCurrent(ctx, s.Timeout, &s.Sent, l.closing)
 	if f != nil {
 		return nil, f
 	}
@@ -291,46 +277,33 @@ func (l *Locker) attempt(ctx context.Context, s *spec, w *waiting) (*Lock, *fail
 			return nil, beingPassed
 		}
 	}
-	k, err := l.newLock(s)
+	a, value := hold.Ask{AsOf: asOf}, s.owner
+	if s.Fenced {
+		a.Token = l.env.Tokens.Propose()
+	}
+	if s.Publishes {
+		a.Token = max(a.Token, s.counted.Load()+1)
+		value = owner.NewPublished(l.opts.Identity, a.Token, s.value)
+	}
+	k, err := l.newLock(s, value)
 	if err != nil {
 		return nil, failed(err)
 	}
-	token := uint64(0)
-	if s.fenced {
-		token = l.tokens.Propose()
-	}
-	if s.publishes {
-		token = max(token, s.counted.Load()+1)
-		k.owner = owner.NewPublished(l.opts.Identity, token, s.value)
-	}
-	request := k.request(single.Request{
-		Op: single.Acquire, TTL: s.ttl, Fence: s.fenced, Exact: s.publishes, Token: token,
-	})
 	if w != nil {
-		queued := uint64(0)
 		switch {
 		case turn.Inherited:
-			queued = everyMaster
+			a.QueuedOn = everyMaster
 		case w.latest != nil:
-			queued = w.latest.queuedOn()
+			a.QueuedOn = w.latest.hold.QueuedOn()
 		}
-		k.mu.Lock()
-		queueOn(k.states, queued)
-		k.mu.Unlock()
-		w.latest, k.waiterID = k, l.id
-		k.queued, request.Polite = turn.MayBeQueued, turn.Polite
-		request.Waiter, request.Waited = l.id, began-w.Since
+		w.latest, a.Waiter, a.Waited = k, l.id, began-w.Since
+		a.Queued, a.Polite = turn.MayBeQueued, turn.Polite
 	}
 	if turn.Followed {
-		k.passing.window = s.passingWindow()
+		a.Window = s.Window()
 	}
-	if s.fenced {
-		request.Spare = l.tokens.Spare(k.passing.window, token)
-		request.Retained = l.retained.Has(s.keys[0], began)
-	}
-	k.began, k.longest, k.asOf = began, s.ttl, asOf
 	s.contest.enter(k)
-	if f := k.take(ctx, request); f != nil {
+	if f := k.take(ctx, a); f != nil {
 		return nil, f
 	}
 	return k, nil

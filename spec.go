@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock/internal/contend"
+	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -22,31 +23,18 @@ const (
 // spec has the arguments and options of one acquisition.
 type spec struct {
 	contend.Policy
-	keys        []string  // as the masters have them, sorted, without duplicates; see onMasters
-	key         [1]string // what keys begins as
-	owner       string    // "": a new one for every attempt
-	within      string    // the hold that it is under, of a reader
-	ttl         time.Duration
-	timeout     time.Duration // of one request
-	sent        time.Time     // when the first request of the first attempt was
-	maxHold     time.Duration // 0: no limit
-	minHold     time.Duration // for how long the key is kept though it is released
-	maxRenewals int           // 0: no limit
-	grace       time.Duration // by how much the hold is over before its validity ends
-	complaints  complaints    // that its requests met
-	value       string        // that is published
-	contest     contest       // who is in the way of a try
-	counted     atomic.Uint64 // the greatest fencing counter that refused one that publishes
+	hold.Terms
+	key        [1]string     // what keys begins as
+	owner      string        // "": a new one for every attempt
+	complaints complaints    // that its requests met
+	value      string        // that is published
+	contest    contest       // who is in the way of a try
+	counted    atomic.Uint64 // the greatest fencing counter that refused one that publishes
 
-	kind      single.Kind // here, those of a byte take no more than that
-	fenced    bool
-	publishes bool // its token and value, in its owner value
-	entered   bool // the context belongs to a lock that this enters again
-	renew     bool
-	elects    bool // it is a term of an election
-	enduring  bool // its wait does not end because masters complain
-	working   bool // the default grace leaves work time to stop
-	waited    bool // the observer was told that it waits
+	entered  bool // the context belongs to a lock that this enters again
+	enduring bool // its wait does not end because masters complain
+	working  bool // the default grace leaves work time to stop
+	waited   bool // the observer was told that it waits
 
 	values context.Context // of the call, for the Observer; nil without one
 }
@@ -54,14 +42,14 @@ type spec struct {
 // KeysOf returns the keys that an acquisition of key with these options takes: first key, then the keys of [AndKeys]
 // in the order given. The error matches [ErrInvalid].
 func KeysOf(key string, opts ...Option) ([]string, error) {
-	s := &spec{keys: []string{key}}
+	s := &spec{Terms: hold.Terms{Keys: []string{key}}}
 	if err := s.apply(opts); err != nil {
 		return nil, err
 	}
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	return s.keys, nil
+	return s.Keys, nil
 }
 
 // apply applies the options to the spec.
@@ -83,13 +71,13 @@ func (l *Locker) newSpec(key string, ttl time.Duration, opts []Option) (*spec, e
 		return nil, err
 	}
 	s := &spec{key: [1]string{key}}
-	s.keys = s.key[:]
+	s.Keys = s.key[:]
 	if err := s.apply(opts); err != nil {
 		return nil, err
 	}
-	if len(s.keys) > 1 {
-		slices.Sort(s.keys)
-		s.keys = slices.Compact(s.keys)
+	if len(s.Keys) > 1 {
+		slices.Sort(s.Keys)
+		s.Keys = slices.Compact(s.Keys)
 	}
 	err := s.check()
 	if err == nil {
@@ -98,16 +86,16 @@ func (l *Locker) newSpec(key string, ttl time.Duration, opts []Option) (*spec, e
 	if err != nil {
 		return nil, err
 	}
-	if s.ttl, s.timeout, err = l.checkTTL(ttl); err != nil {
+	if s.TTL, s.Timeout, err = l.checkTTL(ttl); err != nil {
 		return nil, err
 	}
 	if s.MendTime = s.MaxOutage; s.MendTime == 0 && !s.enduring {
 		s.MendTime = MendTime
 	}
-	allowance := driftAllowance(s.ttl, l.opts.DriftFactor)
-	if s.minHold > s.ttl-allowance {
+	allowance := driftAllowance(s.TTL, l.opts.DriftFactor)
+	if s.MinHold > s.TTL-allowance {
 		return nil, invalid("MinHold %v is longer than the validity, %v: a holder that dies would not leave the key "+
-			"for so long", s.minHold, s.ttl-allowance)
+			"for so long", s.MinHold, s.TTL-allowance)
 	}
 	if err := s.setGrace(allowance); err != nil {
 		return nil, err
@@ -117,31 +105,31 @@ func (l *Locker) newSpec(key string, ttl time.Duration, opts []Option) (*spec, e
 
 // check refuses keys that can't be meant and options that contradict each other.
 func (s *spec) check() error {
-	for _, key := range s.keys {
+	for _, key := range s.Keys {
 		if err := checkKey(key); err != nil {
 			return err
 		}
 	}
 	switch {
-	case len(s.keys) > maxKeys:
-		return invalid("%d keys, and %d is the most", len(s.keys), maxKeys)
-	case s.maxRenewals > 0 && !s.renew:
+	case len(s.Keys) > maxKeys:
+		return invalid("%d keys, and %d is the most", len(s.Keys), maxKeys)
+	case s.MaxRenewals > 0 && !s.Renew:
 		return invalid("MaxRenewals without AutoRenew")
 	case s.MaxAttempts == 1 && s.Every > 0:
 		return invalid("RetryEvery together with MaxAttempts(1): there is no second attempt")
 	case s.MaxAttempts == 1 && s.MaxOutage > 0:
 		return invalid("MaxOutage together with MaxAttempts(1): a single attempt waits for no outage to end")
-	case s.minHold > 0 && s.kind != single.Plain:
+	case s.MinHold > 0 && s.Kind != single.Plain:
 		return invalid("MinHold together with Shared, Exclusive or Reentrant")
-	case s.minHold > 0 && s.maxHold > 0 && s.minHold > s.maxHold:
-		return invalid("MinHold %v is longer than MaxHold %v", s.minHold, s.maxHold)
-	case s.fenced && s.kind == single.Shared:
+	case s.MinHold > 0 && s.MaxHold > 0 && s.MinHold > s.MaxHold:
+		return invalid("MinHold %v is longer than MaxHold %v", s.MinHold, s.MaxHold)
+	case s.Fenced && s.Kind == single.Shared:
 		return invalid("Fenced and Shared: readers do not exclude each other, so no token could order them")
-	case s.fenced && s.kind != single.Plain:
+	case s.Fenced && s.Kind != single.Plain:
 		return invalid("Fenced together with Exclusive or Reentrant: fence a plain lock instead")
-	case s.fenced && len(s.keys) > 1:
+	case s.Fenced && len(s.Keys) > 1:
 		return invalid("Fenced with several keys: a token belongs to one key")
-	case s.kind != single.Plain && len(s.keys) > 1:
+	case s.Kind != single.Plain && len(s.Keys) > 1:
 		return invalid("several keys together with Shared, Exclusive or Reentrant")
 	}
 	return nil
@@ -205,24 +193,24 @@ const (
 // setGrace checks the grace from the options, or chooses a grace. A grace as long as the validity would make a lock
 // that is over before its caller has it, and masters would grant such a lock again and again.
 func (s *spec) setGrace(allowance time.Duration) error {
-	span := s.ttl
-	if s.maxHold > 0 {
-		span = min(span, s.maxHold)
+	span := s.TTL
+	if s.MaxHold > 0 {
+		span = min(span, s.MaxHold)
 	}
 	switch {
-	case s.grace > s.ttl/2:
-		return invalid("Grace is %v, and can be up to half the ttl, %v", s.grace, s.ttl/2)
-	case s.grace > 0:
+	case s.Grace > s.TTL/2:
+		return invalid("Grace is %v, and can be up to half the ttl, %v", s.Grace, s.TTL/2)
+	case s.Grace > 0:
 	case s.working:
-		s.grace = max(minGrace, min(span/workShare, maxWorkGrace))
+		s.Grace = max(minGrace, min(span/workShare, maxWorkGrace))
 	default:
-		s.grace = max(minGrace, min(span/graceShare, maxGrace))
+		s.Grace = max(minGrace, min(span/graceShare, maxGrace))
 	}
 	switch {
-	case s.maxHold > 0 && s.grace >= s.maxHold:
-		return invalid("Grace %v is not below MaxHold %v", s.grace, s.maxHold)
-	case s.grace >= s.ttl-allowance:
-		return invalid("ttl %v leaves no validity: the drift allowance is %v, and Grace %v", s.ttl, allowance, s.grace)
+	case s.MaxHold > 0 && s.Grace >= s.MaxHold:
+		return invalid("Grace %v is not below MaxHold %v", s.Grace, s.MaxHold)
+	case s.Grace >= s.TTL-allowance:
+		return invalid("ttl %v leaves no validity: the drift allowance is %v, and Grace %v", s.TTL, allowance, s.Grace)
 	}
 	return nil
 }
@@ -231,21 +219,21 @@ func (s *spec) setGrace(allowance time.Duration) error {
 // Reentrant or Exclusive lock again, as its owner. A reader enters together with an outer reader. Any other
 // acquisition would wait for itself.
 func (s *spec) enter(ctx context.Context, l *Locker) error {
-	for c := lockOf(ctx); c != nil; c = lockOf(c.Context) {
+	for c := contextOf(ctx); c != nil; c = contextOf(c.Context) {
 		outer := c.lock
-		if outer.locker != l || !intersect(outer.spec.keys, s.keys) || outer.Err() != nil {
+		if outer.locker != l || !intersect(outer.spec.Keys, s.Keys) || outer.Err() != nil {
 			continue
 		}
-		kinds := [2]single.Kind{outer.spec.kind, s.kind}
+		kinds := [2]single.Kind{outer.spec.Kind, s.Kind}
 		switch {
 		case kinds == [2]single.Kind{single.Shared, single.Shared}:
-			s.owner, s.within, s.entered = outer.owner, outer.hold, true // waiting writers do not keep it out
+			s.owner, s.Within, s.entered = outer.Owner(), outer.hold.ID(), true // waiting writers do not keep it out
 			return nil
-		case outer.spec.kind == single.Exclusive && s.enterable(outer.owner):
-			s.kind, s.owner, s.entered = single.Exclusive, outer.owner, true
+		case outer.spec.Kind == single.Exclusive && s.enterable(outer.Owner()):
+			s.Kind, s.owner, s.entered = single.Exclusive, outer.Owner(), true
 			return nil
 		default:
-			return fmt.Errorf("%w: %q", ErrAlreadyHeld, l.shown(s.keys[0]))
+			return fmt.Errorf("%w: %q", ErrAlreadyHeld, l.shown(s.Keys[0]))
 		}
 	}
 	return nil
@@ -253,10 +241,10 @@ func (s *spec) enter(ctx context.Context, l *Locker) error {
 
 // enterable reports that the acquisition may become one more hold of owner.
 func (s *spec) enterable(owner string) bool {
-	return s.kind != single.Shared && !s.fenced && len(s.keys) == 1 && (s.owner == "" || s.owner == owner)
+	return s.Kind != single.Shared && !s.Fenced && len(s.Keys) == 1 && (s.owner == "" || s.owner == owner)
 }
 
-func lockOf(ctx context.Context) *lockContext {
+func contextOf(ctx context.Context) *lockContext {
 	c, _ := ctx.Value(lockContextKey{}).(*lockContext)
 	return c
 }
@@ -307,8 +295,8 @@ func (l *Locker) onMasters(key string) (string, error) {
 
 // addPrefix gives a checked acquisition the masters' names of its keys.
 func (s *spec) addPrefix(l *Locker) (err error) {
-	for i, key := range s.keys {
-		if s.keys[i], err = l.onMasters(key); err != nil {
+	for i, key := range s.Keys {
+		if s.Keys[i], err = l.onMasters(key); err != nil {
 			return err
 		}
 	}

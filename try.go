@@ -37,17 +37,17 @@ func (l *Locker) once(ctx context.Context, s *spec) (k *Lock, rounds int, err er
 // counts from the start of the last round, and a master releases a lost round before it sees the next one. Rounds begin
 // within the request timeout. Then a vote that is still split becomes [ErrContended].
 func (l *Locker) try(ctx context.Context, s *spec, round func() (*Lock, *failure)) (*Lock, *failure) {
-	end := l.clock.Now() + s.timeout
+	end := l.clock.Now() + s.Timeout
 	for n := 1; ; n++ {
-		began, counter, strange := l.clock.Now(), s.counted.Load(), unmet(l.lanes, l.sets)
+		began, counter, strange := l.clock.Now(), s.counted.Load(), unmet(l.env.Lanes, l.sets)
 		s.contest.begin(n)
 		k, f := round()
 		now := l.clock.Now()
 		took := now - began
-		if strange != 0 && took > s.timeout/2 { // most of it was for connections
-			took, end = contend.FirstPause, now+s.timeout
+		if strange != 0 && took > s.Timeout/2 { // most of it was for connections
+			took, end = contend.FirstPause, now+s.Timeout
 		}
-		if strange != 0 && ctx.Err() == nil && f.is(failUnreached) && f.q.late() && hasMet(l.lanes, l.sets, strange) {
+		if strange != 0 && ctx.Err() == nil && f.is(failUnreached) && f.q.late() && hasMet(l.env.Lanes, l.sets, strange) {
 			pause := max(contend.FirstPause, 2*l.slowest()) // until this round's keys are released
 			if l.sleep(ctx, l.closing, nil, pause) != nil {
 				return k, f
@@ -69,7 +69,7 @@ func (l *Locker) try(ctx context.Context, s *spec, round func() (*Lock, *failure
 		pause := refusal.Spread(n, took, l.opts.Jitter)
 		if ended := l.sleep(ctx, l.closing, nil, min(pause, left/2)); ended != nil {
 			f.q.Reason = s.contest.verdict(l.sets, f.q)
-			return nil, &failure{err: &waitError{key: l.shown(s.keys[0]), ended: ended, last: f.err}, q: f.q}
+			return nil, &failure{err: &waitError{key: l.shown(s.Keys[0]), ended: ended, last: f.err}, q: f.q}
 		}
 		if s.contest.held(l.sets) { // late votes may have completed a quorum
 			return nil, f
@@ -131,7 +131,7 @@ func (c *contest) begin(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.lock != nil {
-		c.own = append(c.own, c.lock.owner)
+		c.own = append(c.own, c.lock.Owner())
 	}
 	c.round, c.lock = n, nil
 	clear(c.named)
@@ -237,15 +237,19 @@ func (c *contest) patience(k *Lock, took time.Duration) time.Duration {
 	return max(contend.FirstPause, 2*took, 2*k.locker.slowest()) << min(c.round-1, 5)
 }
 
-// hurryLocked limits the wait for late masters in a round of a try; see patience.
-func (r *round) hurryLocked() {
-	k := r.lock
-	if r.verdict != open || r.hurried || r.votes.refused == 0 ||
-		!k.locker.sets.majority(r.votes.granted|r.votes.refused) {
+// noteCounter records the counter that refused a lock which publishes its token. The next proposal is then above that
+// counter, however far it is.
+func (s *spec) noteCounter(c *lane.Call) {
+	if c.Err != nil || c.Reply.Outcome != single.Refused || !byCounter(c) {
 		return
 	}
-	r.hurried = true
-	if d := k.spec.contest.patience(k, k.locker.clock.Now()-r.start); d > 0 {
-		k.locker.clock.AfterFunc(d, r.expire)
+	for {
+		last := s.counted.Load()
+		if c.Reply.Token <= last || s.counted.CompareAndSwap(last, c.Reply.Token) {
+			return
+		}
 	}
 }
+
+// byCounter reports that the fencing counter refused c, and not an owner. c publishes its token.
+func byCounter(c *lane.Call) bool { return c.Request.Exact && c.Reply.Holder == "" && c.Reply.TTL == 0 }

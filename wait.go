@@ -2,10 +2,12 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/seed-624411e5/redlock/internal/contend"
+	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/subscription"
 	"github.com/seed-624411e5/redlock/internal/waitqueue"
 	"github.com/seed-624411e5/redlock/single"
@@ -20,7 +22,7 @@ type waiting struct {
 	spec   *spec
 	entry  waitqueue.Entry
 	latest *Lock // of the latest attempt made in turn
-	passed *Lock // what it was passed, if it was; see pass.go
+	passed *Lock // what it was passed, if it was
 
 	contend.Progress
 	rounds     int      // that were sent
@@ -33,14 +35,14 @@ func (l *Locker) wait(ctx context.Context, s *spec, since time.Duration) (k *Loc
 	if s.MaxAttempts == 1 { // there is nothing to wait for
 		return l.once(ctx, s)
 	}
-	progress := contend.Progress{Since: since, Claims: s.kind == single.Exclusive}
+	progress := contend.Progress{Since: since, Claims: s.Kind == single.Exclusive}
 	w := &waiting{locker: l, spec: s, Progress: progress}
 	for {
 		k, f := w.inQueue(ctx)
 		if !f.is(failPassedLate) {
 			return k, w.rounds, f.error()
 		}
-		err = fmt.Errorf("redlock: acquire %q: %w", l.shown(s.keys[0]), f.err)
+		err = fmt.Errorf("redlock: acquire %q: %w", l.shown(s.Keys[0]), f.err)
 		again := &waiting{locker: l, spec: s, Progress: progress, rounds: w.rounds, last: failed(err)}
 		again.Attempts = w.Attempts + 1
 		switch { // as after a round that came too late
@@ -57,9 +59,9 @@ func (l *Locker) wait(ctx context.Context, s *spec, since time.Duration) (k *Loc
 func (w *waiting) inQueue(ctx context.Context) (k *Lock, f *failure) {
 	s := w.spec
 	w.locker.queue.Enter(&w.entry, waitqueue.Want{
-		Keys: s.keys, Class: s.class(), Since: w.Since, Alone: s.entered, Seldom: s.Every > contend.NotifiedPause,
-		Owner: ownerHash(s.owner), Reads: s.kind == single.Shared,
-		Patient: s.passable() && s.MaxAttempts == 0 && s.MaxOutage == 0, Waiter: w,
+		Keys: s.Keys, Class: s.class(), Since: w.Since, Alone: s.entered, Seldom: s.Every > contend.NotifiedPause,
+		Owner: ownerHash(s.owner), Reads: s.Kind == single.Shared,
+		Patient: s.Passable() && s.MaxAttempts == 0 && s.MaxOutage == 0, Waiter: w,
 	})
 	defer func() { w.leave(ctx, k) }()
 	k, f = w.takeOver(w.acquire(ctx))
@@ -69,8 +71,8 @@ func (w *waiting) inQueue(ctx context.Context) (k *Lock, f *failure) {
 // class groups acquisitions of the same keys by the commands and the timeout that they need. If one class reaches no
 // quorum, another class still may.
 func (s *spec) class() waitqueue.Class {
-	class := uint64(s.ttl/time.Millisecond)<<16 | uint64(len(s.keys))<<4 | uint64(s.kind)<<1
-	if s.fenced {
+	class := uint64(s.TTL/time.Millisecond)<<16 | uint64(len(s.Keys))<<4 | uint64(s.Kind)<<1
+	if s.Fenced {
 		class |= 1
 	}
 	return waitqueue.Class(class)
@@ -118,6 +120,15 @@ func (w *waiting) acquire(ctx context.Context) (*Lock, *failure) {
 	}
 }
 
+// beingPassed ends a wait's attempts: the waiter is being passed a lock. passedLate ends the attempts of a waiter
+// that was passed a lock and found it over: the wait goes on.
+var (
+	beingPassed = &failure{kind: failPassed, err: errors.New("redlock: passed")}
+	passedLate  = &failure{
+		kind: failPassedLate, err: fmt.Errorf("%w: this process stood still while it was passed on", ErrExpired),
+	}
+)
+
 var (
 	behindOthers = &failure{
 		kind: failHeld, err: fmt.Errorf("%w: others of this process are first in the queue", ErrHeld),
@@ -130,7 +141,7 @@ func (w *waiting) gaveUp(err error) *failure {
 	if w.last == nil {
 		return failed(err)
 	}
-	return failed(&waitError{key: w.locker.shown(w.spec.keys[0]), ended: err, last: w.last.err})
+	return failed(&waitError{key: w.locker.shown(w.spec.Keys[0]), ended: err, last: w.last.err})
 }
 
 // yield waits a little if this attempt should let others go first, and reports whether it is w's turn.
@@ -140,7 +151,7 @@ func (w *waiting) yield(ctx context.Context) (turn bool, err error) {
 		switch { // it is woken when the one before it leaves, and both may have been cancelled
 		case ctx.Err() == nil:
 		case w.last == nil:
-			return false, fmt.Errorf("redlock: acquire %q: %w", l.shown(w.spec.keys[0]), ended(ctx))
+			return false, fmt.Errorf("redlock: acquire %q: %w", l.shown(w.spec.Keys[0]), ended(ctx))
 		default:
 			return false, ended(ctx)
 		}
@@ -191,13 +202,13 @@ func (w *waiting) refused(f *failure, turn bool) {
 	if !turn {
 		return
 	}
-	if len(w.spec.keys) > 1 && f.kind == failHeld {
+	if len(w.spec.Keys) > 1 && f.kind == failHeld {
 		if unclaimed := l.queue.Blocked(&w.entry, l.withPrefix(f.q.blockingKeys()), l.clock.Now()); len(unclaimed) > 0 {
-			l.depart(w.spec, unclaimed, w.latest, everyMaster)
+			l.depart(&w.spec.Terms, unclaimed, &w.latest.hold, everyMaster)
 		}
 	}
 	owners, claimed := f.q.holders()
-	if l.queue.Held(&w.entry, owners, claimed) && w.spec.kind != single.Shared {
+	if l.queue.Held(&w.entry, owners, claimed) && w.spec.Kind != single.Shared {
 		w.Claims = true
 	}
 	if !w.subscribed {
@@ -266,8 +277,11 @@ func (w *waiting) leave(ctx context.Context, k *Lock) {
 			latest = w.latest
 		}
 		if unclaimed, after := l.queue.GiveUp(&w.entry, l.clock.Now, latest, heirAfter); len(unclaimed) > 0 {
-			behind, _ := after.(*Lock)
-			l.depart(w.spec, unclaimed, behind, everyMaster)
+			var behind *hold.Hold
+			if k, ok := after.(*Lock); ok {
+				behind = &k.hold
+			}
+			l.depart(&w.spec.Terms, unclaimed, behind, everyMaster)
 		}
 	}
 	if w.subscribed {
@@ -279,48 +293,62 @@ func (w *waiting) leave(ctx context.Context, k *Lock) {
 func (k *Lock) leaveQueue(w *waiting) {
 	var queued uint64
 	if w.latest != nil && w.latest != k { // it was passed the lock
-		queued = w.latest.queuedOn()
+		queued = w.latest.hold.QueuedOn()
 	}
-	var inherited bool
-	if k.passing.window > 0 {
-		inherited = k.leaveQuietly(&w.entry)
-	} else {
-		inherited = k.locker.queue.Leave(&w.entry, k.locker.clock.Now)
-	}
+	inherited := k.leaveQuietly(&w.entry)
 	if inherited {
 		queued = everyMaster
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.queued = k.queued || inherited
-	if queueOn(k.states, queued); queued != 0 {
-		k.waiterID = k.locker.id // also where it was won out of turn
+	if queued != 0 {
+		k.hold.QueueOn(k.locker.id, queued, inherited) // also where it was won out of turn
 	}
 }
 
-// released is called for every decided release. The release of a failed attempt frees no key that a waiter needs, and
-// the release of a key that is kept for a while frees none yet. When a held lock was released, released wakes the
-// first waiter in the queue, unless the masters have notified a waiter, which may be in another process. Then this
-// Locker is polite for a while, and the masters notify its waiters like all others.
-func (l *Locker) released(r *round) {
-	k := r.lock
-	k.mu.Lock()
-	held, notified := k.state.Held, false
-	for i := range r.ballots {
-		b := &r.ballots[i]
-		notified = notified || b.ended && b.Reply.Called
+// leaveQuietly takes the wait that has got the lock out of the queue. While the lock may be passed on, the waiters
+// behind it do not try. They enter the masters' queues once the lock can't be passed on any more. An extension, or a
+// check that finds the lock lost, may come between the first look and the queue. Then its message to the queue came
+// too early. So leaveQuietly checks again whether the lock may be passed on.
+func (k *Lock) leaveQuietly(e *waitqueue.Entry) (inherited bool) {
+	queue, key, now := k.locker.queue, k.spec.Keys[0], k.locker.clock.Now()
+	if !k.hold.MayPass() {
+		return queue.Leave(e, k.locker.clock.Now)
 	}
-	k.mu.Unlock()
-	switch {
-	case !held:
-	case r.request.Keep > 0:
-		l.queue.LookAt(r.request.Keys) // for how long
-	case notified && r.request.Waiter == "":
-		l.outrun(r.request.Keys)
-	case notified:
-		l.dequeued(r.request.Keys, true)
-	default:
-		l.queue.Wake(r.request.Keys)
+	until := k.hold.Passable(now)
+	inherited = queue.LeaveQuietly(e, until)
+	if until == 0 {
+		return inherited
+	}
+	if k.hold.Passable(now) == 0 {
+		queue.Remind(key, until)
+	}
+	if k.hold.Remind() { // others have the reminder of theirs
+		k.locker.clock.AfterFunc(until-now, func() { queue.Remind(key, until) })
+	}
+	return inherited
+}
+
+// takeOver returns the lock that w was passed or, if there is none, the result of w's attempts.
+func (w *waiting) takeOver(k *Lock, f *failure) (*Lock, *failure) {
+	if f == nil { // its attempt was under way, and so it was not taken
+		return k, nil
+	}
+	for {
+		switch taken, passed := w.locker.queue.Taken(&w.entry); {
+		case !taken:
+			return k, f
+		case passed && w.passed == nil:
+			return nil, failed(ErrClosed)
+		case passed:
+			switch w.passed.hold.Why() {
+			case hold.NotOver:
+				return w.passed, nil
+			case hold.ShutDown:
+				return nil, failed(ErrClosed)
+			default: // it ended while this goroutine was not run
+				return nil, passedLate
+			}
+		}
+		<-w.locker.queue.Woken(&w.entry) // at once: whoever has taken it is about to pass it
 	}
 }
 

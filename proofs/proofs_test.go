@@ -140,7 +140,7 @@ func TestEveryRuleIsImplementedSomewhere(t *testing.T) {
 // The negative control.
 func TestAMissingPlaceIsNoticed(t *testing.T) {
 	for place, want := range map[string]bool{
-		"round.go voteOf": true, "round.go nothing": false, "nothing.go voteOf": false,
+		"quorum.go acquired": true, "quorum.go nothing": false, "nothing.go voteOf": false,
 		"single/lua/acquire.lua": true, "single/lua/nothing.lua": false,
 	} {
 		if isThere(place) != want {

@@ -3,6 +3,7 @@ package sim
 import (
 	"reflect"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -75,7 +76,8 @@ func (t *timer) Reset(d time.Duration) bool {
 	return was
 }
 
-// functionNames caches a hash of each function's name: the name is the same in every run, unlike the address.
+// functionNames caches a hash of each function's name, without its package: the name is the same in every run, unlike
+// the address, and also after the function has moved.
 var functionNames sync.Map // uintptr → uint64
 
 func nameOf(f func()) uint64 {
@@ -84,7 +86,9 @@ func nameOf(f func()) uint64 {
 		return name.(uint64)
 	}
 	h := uint64(14695981039346656037)
-	for _, b := range []byte(runtime.FuncForPC(code).Name()) {
+	whole := runtime.FuncForPC(code).Name()
+	_, name, _ := strings.Cut(whole[strings.LastIndexByte(whole, '/')+1:], ".")
+	for _, b := range []byte(name) {
 		h = (h ^ uint64(b)) * 1099511628211
 	}
 	functionNames.Store(code, h)

@@ -7,23 +7,23 @@ import (
 
 // Changes that several mutants share.
 var (
-	repairAtOnce = []Edit{{"extend.go", "Op: single.Extend, TTL: ttl}", "Op: single.Extend, TTL: ttl, Repair: true}"}}
+	repairAtOnce = []Edit{{"internal/hold/extend.go", "Op: single.Extend, TTL: ttl}", "Op: single.Extend, TTL: ttl, Repair: true}"}}
 	countRepairs = slices.Concat(repairAtOnce, []Edit{
-		{"round.go", "case c.Reply.Outcome == single.Granted:", "case c.Reply.Outcome == single.Granted, " +
-			"c.Reply.Outcome == single.Repaired:"},
+		{"internal/hold/round.go", "case c.Reply.Outcome == single.Granted:", "case c.Reply.Outcome == single.Granted, c.Reply.Outcome == single.Repaired:"},
 	})
 	lateExtend = []Edit{
-		{"lock.go", "if !k.state.Over() && k.locker.clock.Now() >= k.until {", "if false {"},
-		{"extend.go", "late := k.locker.clock.Now() >= k.until", "late := false"},
+		{"internal/hold/hold.go", "if !h.state.Over() && h.env.Now() >= h.until {", "if false {"},
+		{"internal/hold/extend.go", "late := h.env.Now() >= h.until", "late := false"},
 		{
-			"renew.go", "case now >= k.until-k.spec.grace:\n\t\tk.lapseLocked(&after)\n\t\tk.lapsedLocked(now, " +
+			"internal/hold/renew.go", "case now >= " +
+				"h.until-h.terms.Grace:\n\t\th.lapseLocked(&after)\n\t\th.lapsedLocked(now, " +
 				"&after)\n",
 			"",
 		},
 		{
-			"renew.go", "\tdefault:\n\t\tk.scheduleLocked()\n\t}\n}\n\n// lapsedLocked",
-			"\tcase now >= k.until-k.spec.grace && k.renewal.round == " +
-				"nil:\n\tdefault:\n\t\tk.scheduleLocked()\n\t}\n}\n\n// lapsedLocked",
+			"internal/hold/renew.go", "\tdefault:\n\t\th.scheduleLocked()\n\t}\n}\n\n// lapsedLocked",
+			"\tcase now >= h.until-h.terms.Grace && h.renewal.round == " +
+				"nil:\n\tdefault:\n\t\th.scheduleLocked()\n\t}\n}\n\n// lapsedLocked",
 		},
 	}
 )
@@ -51,7 +51,7 @@ func rules() []Mutant {
 			Breaks: "the drift allowance is left out of the validity",
 			Edits: []Edit{
 				{
-					"round.go", "return validUntil(r.start, r.request.TTL, r.lock.locker.opts.DriftFactor)",
+					"internal/hold/round.go", "return r.hold.env.ValidUntil(r.start, r.request.TTL)",
 					"return r.start + r.request.TTL",
 				},
 			},
@@ -65,7 +65,7 @@ func rules() []Mutant {
 		{
 			Name:   "drop-stragglers",
 			Breaks: "a vote that arrives after its round was decided is neither waited for nor released",
-			Edits:  []Edit{{"lease.go", "return s.last == nil && s.trace", "return s.last != nil || s.trace"}},
+			Edits:  []Edit{{"internal/hold/lease.go", "return s.last == nil && s.trace", "return s.last != nil || s.trace"}},
 			Sim:    []Sim{{Profile: "within", Oracle: "orphan"}},
 			Chaos:  []Chaos{{"stragglers", "orphan", 5 * time.Second}},
 			Tests:  in(".", "TestHazard02StragglersAreReleasedWhenTheyLand"),
@@ -73,7 +73,7 @@ func rules() []Mutant {
 		{
 			Name:   "unordered-release",
 			Breaks: "a release does not wait for the same master's acquire to end",
-			Edits:  []Edit{{"order.go", "if s.last != nil {\n\t\t\t\tb.After", "if false {\n\t\t\t\tb.After"}},
+			Edits:  []Edit{{"internal/hold/send.go", "if s.last != nil {\n\t\t\t\tb.After", "if false {\n\t\t\t\tb.After"}},
 			Sim:    []Sim{{Profile: "within", Oracle: "orphan"}},
 			Tests:  in(".", "TestHazard03AReleaseNeverOvertakesItsAcquire", "TestHazard22ExtendAndReleaseDoNotRace"),
 		},
@@ -106,9 +106,8 @@ func rules() []Mutant {
 			Name:   "release-in-grace",
 			Breaks: "a hold that has lapsed by its grace is released at once, while its holder comes to an end",
 			Edits: []Edit{
-				{"renew.go", "case now >= k.until:", "default:"}, {
-					"renew.go", "\tdefault:\n\t\tk.scheduleLocked()\n\t}\n}\n\n// renew sends", "\t}\n}\n\n// renew " +
-						"sends",
+				{"internal/hold/renew.go", "case now >= h.until:", "default:"}, {
+					"internal/hold/renew.go", "\tdefault:\n\t\th.scheduleLocked()\n\t}\n}\n\n// Renew sends", "\t}\n}\n\n// Renew sends",
 				},
 			},
 			Tests: in(".", "TestHazard53DoneClosesAGraceBeforeTheBound"),
@@ -116,7 +115,7 @@ func rules() []Mutant {
 		{
 			Name:   "bound-from-now",
 			Breaks: "validity is counted from the end of the round instead of its start",
-			Edits:  []Edit{{"round.go", "return validUntil(r.start,", "return validUntil(r.lock.locker.clock.Now(),"}},
+			Edits:  []Edit{{"internal/hold/round.go", "return r.hold.env.ValidUntil(r.start,", "return r.hold.env.ValidUntil(r.hold.env.Now(),"}},
 			Sim:    []Sim{{Profile: "within", Oracle: "overlap"}},
 			Chaos:  []Chaos{{"late-replies", "overlap", 15 * time.Second}},
 			Tests:  in(".", "TestHazard19TheBoundIsCountedFromTheStartOfTheRound"),
@@ -125,7 +124,7 @@ func rules() []Mutant {
 		{
 			Name:   "max-token",
 			Breaks: "the greatest of the masters' counters is the token, and the others are not raised to it",
-			Edits:  []Edit{{"fenced.go", "return token, r.lock.locker.sets.majority(same)", "return token, true"}},
+			Edits:  []Edit{{"internal/hold/fence.go", "return token, r.hold.env.Majority(same)", "return token, true"}},
 			Sim:    []Sim{{Profile: "tokens", Oracle: "token-order"}},
 			Tests: in(".", "TestHazard27TokensFollowTheOrderOfMajorities",
 				"TestHazard27TokensStayInOrderWhenOneCounterIsAhead"),
@@ -145,8 +144,8 @@ func rules() []Mutant {
 			Name:   "published-inexact",
 			Breaks: "a lock reports the token that it asked for, whatever it got",
 			Edits: []Edit{
-				{"redlock.go", "Exact: s.publishes", "Exact: false"},
-				{"fenced.go", "case k.spec.publishes && (!agreed || token != r.request.Token):", "case false:"},
+				{"internal/hold/hold.go", "request.Fence, request.Exact = h.terms.Fenced, h.terms.Publishes", "request.Fence, request.Exact = h.terms.Fenced, false"},
+				{"internal/hold/fence.go", "case h.terms.Publishes && (!agreed || token != r.request.Token):", "case false:"},
 			},
 			Tests:  in("leader", "TestThePublishedTokenIsTheTermsOwn"),
 			Sample: true,
@@ -155,7 +154,7 @@ func rules() []Mutant {
 			Name:   "attach-keeps-owner",
 			Breaks: "a lock that was handed over is anybody's who extends it",
 			Edits: []Edit{
-				{"handover.go", "k, err := l.newLock(s)", "s.owner = string(h.Owner)\n\tk, err := l.newLock(s)"},
+				{"handover.go", "k, err := l.newLock(s, \"\")", "k, err := l.newLock(s, string(h.Owner))"},
 				{"handover.go", "From: string(h.Owner), ", "From: \"another\", "},
 			},
 			Tests: in(".", "TestOnlyOneProcessCanAttach", "TestHandedOverLocksNeverHaveTwoHolders"),
@@ -194,8 +193,7 @@ func rules() []Mutant {
 			Name:   "attach-without-doubt",
 			Breaks: "a key that may have been set late passes for one that was there all the time",
 			Edits: []Edit{
-				{"handover.go", "k.states[i].continuityUnknown = slices.Contains(h.Doubt, name)", "_, _, _ = i, " +
-					"name, slices.Contains(h.Doubt, name)"},
+				{"internal/hold/hold.go", "h.states[i].continuityUnknown = a.Doubt&(1<<i) != 0", "h.states[i].continuityUnknown = false"},
 			},
 			Tests: in(".", "TestAKeyThatWasSetLateIsNotHandedOver"),
 		},
@@ -219,10 +217,10 @@ func rules() []Mutant {
 			Name:   "handover-goes-on",
 			Breaks: "a lock goes on in the process that has handed it over",
 			Edits: []Edit{
-				{"handover.go", "\tk.overLocked(hold.HandedOver, nil, &after)\n", ""},
+				{"internal/hold/hold.go", "\th.overLocked(HandedOver, nil, &after)\n", ""},
 				{
-					"handover.go", "\tif err == nil {\n\t\tk.locker.holds.Leave(&k.entry)",
-					"\tif err != nil {\n\t\tk.locker.holds.Leave(&k.entry)",
+					"internal/hold/hold.go", "\th.env.Registry.Leave(&h.entry) // only now: Close has to wait",
+					"\t// only now: Close has to wait",
 				},
 			},
 			Tests: in(".", "TestHandedOverLocksNeverHaveTwoHolders"),
@@ -244,8 +242,8 @@ func rules() []Mutant {
 			Name:   "pause-after-current",
 			Breaks: "a pause after the configuration was found current is not counted",
 			Edits: []Edit{
-				{"lock.go", "r.start = min(r.start, k.asOf)", ""}, {
-					"extend.go", "r.start = min(r.start, asOf)", "_ = asOf",
+				{"internal/hold/hold.go", "r.start = min(r.start, h.asOf)", ""}, {
+					"internal/hold/extend.go", "r.start = min(r.start, asOf)", "_ = asOf",
 				},
 			},
 			Tests: in(".", "TestAPauseAfterTheGenerationCheckShortensTheLock"),
@@ -266,7 +264,7 @@ func rules() []Mutant {
 		{
 			Name:   "forgotten-renews",
 			Breaks: "a forgotten process goes on with its locks",
-			Edits:  []Edit{{"renew.go", "if !known.Fresh {", "if false {"}},
+			Edits:  []Edit{{"internal/hold/renew.go", "\tif !fresh {", "\tif false && !fresh {"}},
 			Sim:    []Sim{{Profile: "generations", Oracle: "overlap"}},
 			Tests:  in(".", "TestAForgottenProcessTakesNoLockOnceTheNextGenerationIsAnnounced"),
 		},
@@ -306,7 +304,7 @@ func rules() []Mutant {
 		{
 			Name:   "joint-token-by-one",
 			Breaks: "a token is one that a quorum of the old masters has accepted, whatever the new ones have",
-			Edits:  []Edit{{"fenced.go", "r.lock.locker.sets.majority(same)", "r.lock.locker.sets[:1].majority(same)"}},
+			Edits:  []Edit{{"quorum.go", "{ return r.majority(masters) }", "{ return r.electorates[:1].majority(masters) }"}},
 			// it shows in one schedule of some 300
 			Sim: []Sim{{Profile: "membership", Oracle: "token-order", First: 5001}},
 		},
@@ -325,7 +323,7 @@ func rules() []Mutant {
 			Name:   "passed-past-its-bound",
 			Breaks: "a lock is passed on although the masters do not keep it for as long as the next holder believes",
 			Edits: []Edit{
-				{"pass.go", "until: k.passing.bound}", "until: validUntil(now, s.ttl, l.opts.DriftFactor)}"},
+				{"internal/hold/pass.go", "next.since, next.until = now, h.passing.bound", "next.since, next.until = now, h.env.ValidUntil(now, t.TTL)"},
 			},
 			Sim:   []Sim{{Profile: "cohorts", Oracle: "overlap"}},
 			Tests: in(".", "TestAReleasedLockIsPassedOnWithoutAskingTheMasters"),
@@ -333,20 +331,20 @@ func rules() []Mutant {
 		{
 			Name:   "passed-past-its-window",
 			Breaks: "a lock goes on being passed on when others are to have it",
-			Edits:  []Edit{{"pass.go", "now < p.ends && !p.doubt", "!p.doubt"}},
+			Edits:  []Edit{{"internal/hold/pass.go", "now < p.ends && !p.doubt", "!p.doubt"}},
 			Tests:  in(".", "TestALockIsPassedOnOnlyWithinItsWindow"),
 		},
 		{
 			Name:   "passed-in-doubt",
 			Breaks: "a lock is passed on that masters were found to have lost",
-			Edits:  []Edit{{"pass.go", "now < p.ends && !p.doubt", "now < p.ends"}},
+			Edits:  []Edit{{"internal/hold/pass.go", "now < p.ends && !p.doubt", "now < p.ends"}},
 			Tests: in(".", "TestSomeReleasesGoToTheMastersInsteadOfAWaiter",
 				"TestALockThatVerifyFoundLostIsNotPassedOn"),
 		},
 		{
 			Name:   "passed-with-its-token",
 			Breaks: "a fenced lock is passed on with the token that its holder had",
-			Edits:  []Edit{{"pass.go", "next.token = k.token + 1", "next.token = k.token"}},
+			Edits:  []Edit{{"internal/hold/pass.go", "next.token = h.token + 1", "next.token = h.token"}},
 			Sim:    []Sim{{Profile: "cohorts", Oracle: "token-order"}},
 			Tests:  in(".", "TestAFencedLockIsPassedOnWithTokensOfItsOwn", "TestTokensOfPassedLocksAreInOrder"),
 		},
@@ -354,8 +352,8 @@ func rules() []Mutant {
 			Name:   "tokens-not-got-ahead",
 			Breaks: "tokens are passed on that were not got ahead",
 			Edits: []Edit{
-				{"redlock.go", "\t\trequest.Spare = l.tokens.Spare(k.passing.window, token)\n", ""},
-				{"fenced.go", "k.takeTokensLocked(token, r.spareLocked(token))", "k.takeTokensLocked(token, 1000)"},
+				{"internal/hold/hold.go", "\t\t\trequest.Spare = h.env.Tokens.Spare(a.Window, a.Token)\n", ""},
+				{"internal/hold/fence.go", "h.takeTokensLocked(token, r.spareLocked(token))", "h.takeTokensLocked(token, 1000)"},
 			},
 			Sim:   []Sim{{Profile: "cohorts", Oracle: "token-order"}},
 			Tests: in(".", "TestTokensOfPassedLocksAreInOrder"),
@@ -370,15 +368,14 @@ func rules() []Mutant {
 		{
 			Name:   "passed-without-tokens",
 			Breaks: "a fenced lock is passed on with more tokens than it has got",
-			Edits:  []Edit{{"pass.go", " && (!k.spec.fenced || k.token < p.lastToken)", ""}},
+			Edits:  []Edit{{"internal/hold/pass.go", " && (!h.terms.Fenced || h.token < p.lastToken)", ""}},
 			Tests:  in(".", "TestALockThatHasNoTokenLeftIsReleased"),
 		},
 		{
 			Name:   "passed-without-its-masters",
 			Breaks: "the receiver of a passed lock does not know its requests under way",
 			Edits: []Edit{
-				{"pass.go", "k.present, k.queued = next, true\n", "k.present, k.queued = next, " +
-					"true\n\tclear(k.states)\n"},
+				{"internal/hold/pass.go", "h.present, h.queued = next, true\n", "h.present, h.queued = next, true\n\tclear(h.states)\n"},
 			},
 			Sim:   []Sim{{Profile: "cohorts", Oracle: "orphan"}},
 			Tests: in(".", "TestStragglersOfALockThatWasPassedOnAreReleased"),
@@ -386,22 +383,22 @@ func rules() []Mutant {
 		{
 			Name:   "passed-without-its-lease",
 			Breaks: "what masters answer after a lock was passed on still counts for the hold that was passed on",
-			Edits:  []Edit{{"pass.go", "k.present, k.queued = next, true", "k.queued = true"}},
+			Edits:  []Edit{{"internal/hold/pass.go", "h.present, h.queued = next, true", "h.queued = true"}},
 			Tests:  in(".", "TestStragglersOfALockThatWasPassedOnAreReleased"),
 		},
 		{
 			Name:   "second-release-does-not-wait",
 			Breaks: "a release that comes while another one is about to be sent takes the lock for released",
 			Edits: []Edit{
-				{"release.go", "for k.state.Phase == hold.Leaving {", "for false {"},
-				{"release.go", "case r.verdict == won:", "case r == nil || r.verdict == won:"},
+				{"internal/hold/release.go", "for h.state.Phase == Leaving {", "for false {"},
+				{"internal/hold/extend.go", "case r.verdict == Won:", "case r == nil || r.verdict == Won:"},
 			},
 			Tests: in(".", "TestASecondReleaseWaitsForTheFirst"),
 		},
 		{
 			Name:   "asks-behind-its-own",
 			Breaks: "a waiter behind a lock that is passed on asks the masters, and can't receive it",
-			Edits:  []Edit{{"wait.go", "Patient: s.passable() && s.MaxAttempts == 0 && s.MaxOutage == 0, ", ""}},
+			Edits:  []Edit{{"wait.go", "Patient: s.Passable() && s.MaxAttempts == 0 && s.MaxOutage == 0, ", ""}},
 			Tests: in(".", "TestTwoGoroutinesPassALockOnAcrossASlowNetwork",
 				"TestAWaiterCanStopWaitingBehindALockThatIsPassedOn"),
 		},
@@ -415,14 +412,14 @@ func rules() []Mutant {
 		{
 			Name:   "keeps-its-turn",
 			Breaks: "a process takes the key after its window, although its release has just notified another one",
-			Edits:  []Edit{{"release.go", "\t\tk.giveWay() //", "\t\t//"}},
+			Edits:  []Edit{{"host.go", "\t\tl.giveWay(e) //", "\t\t//"}},
 			Tests:  in(".", "TestAWaiterThatOnlyPollsGetsAKeyThatIsPassedOn"),
 		},
 		{
 			Name: "no-breath",
 			Breaks: "a process asks for the key as soon as its window is over, so a client outside of the queues " +
 				"never finds it free",
-			Edits: []Edit{{"release.go", "ahead += k.passing.window / breathShare", "_ = breathShare"}},
+			Edits: []Edit{{"host.go", "ahead += e.Window / breathShare", "_ = breathShare"}},
 			Tests: in(".", "TestAWaiterThatOnlyPollsGetsAKeyThatIsPassedOn"),
 		},
 		{
@@ -430,8 +427,7 @@ func rules() []Mutant {
 			Sample: true,
 			Breaks: "a lock that was passed on, and needs attention, is released when its own validity is over",
 			Edits: []Edit{
-				{"internal/hold/hold.go", "if s.Phase == Grace {\n\t\ts.Phase = Leaving", "if s.Over() " +
-					"{\n\t\ts.Phase = Leaving"},
+				{"internal/hold/phase.go", "if s.Phase == Grace {\n\t\ts.Phase = Leaving", "if s.Over() {\n\t\ts.Phase = Leaving"},
 			},
 			Tests: in("internal/hold", "TestEachEventInEachPhase"),
 		},

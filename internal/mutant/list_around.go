@@ -17,7 +17,7 @@ func around() []Mutant {
 			Breaks: "Close ends held locks at once",
 			Edits: []Edit{
 				{
-					"close.go", "\tselect {\n\tcase <-l.holds.Empty():\n\tcase <-ctx.Done():\n\t}\n\tleft",
+					"close.go", "\tselect {\n\tcase <-l.env.Registry.Empty():\n\tcase <-ctx.Done():\n\t}\n\tleft",
 					"\tleft",
 				},
 			},
@@ -27,8 +27,7 @@ func around() []Mutant {
 			Name:   "close-keeps-contexts",
 			Breaks: "locks that Close has ended are over, and their contexts go on",
 			Edits: []Edit{
-				{"release.go", "k.overLocked(hold.ShutDown, nil, &after)", "k.state.End(hold.ShutDown)\n\t\tk.over = " +
-					"overErrors[hold.ShutDown]"},
+				{"internal/hold/release.go", "h.overLocked(ShutDown, nil, &after)", "h.state.End(ShutDown)\n\t\th.over = h.handle.Reason(ShutDown, nil)"},
 			},
 			Tests: in(".", "TestCloseGivesUpWithItsContext"),
 		},
@@ -56,8 +55,7 @@ func around() []Mutant {
 			Name:   "acquired-after-close",
 			Breaks: "an acquisition that Close has ended returns a lock",
 			Edits: []Edit{
-				{"lock.go", "if k.state.Over() { // the Locker was shut down", "if false { // the Locker was " +
-					"shut down"},
+				{"internal/hold/hold.go", "if h.state.Over() { // the Locker was shut down", "if false { // the Locker was shut down"},
 			},
 			Tests: in(".", "TestAnAcquisitionFailsWhenCloseReturnsBeforeIt"),
 		},
@@ -70,7 +68,7 @@ func around() []Mutant {
 		{
 			Name:   "grace-within-the-allowance",
 			Breaks: "a lock is acquired although allowance and grace leave nothing of its ttl",
-			Edits:  []Edit{{"spec.go", "case s.grace >= s.ttl-allowance:", "case s.grace >= s.ttl:"}},
+			Edits:  []Edit{{"spec.go", "case s.Grace >= s.TTL-allowance:", "case s.Grace >= s.TTL:"}},
 			Tests:  in(".", "TestGraceIsChecked"),
 		},
 		{

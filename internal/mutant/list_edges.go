@@ -8,8 +8,8 @@ func edges() []Mutant {
 			Breaks: "a release that waits for a slow acquisition has no time left for itself",
 			Edits: []Edit{
 				{
-					"order.go", "\t\t\t\tb.Deadline = b.Deadline.Add(max(k.spec.timeout, " +
-						"k.locker.lanes[i].Patience()))",
+					"internal/hold/send.go", "\t\t\t\tb.Deadline = b.Deadline.Add(max(h.terms.Timeout, " +
+						"h.env.Lanes[i].Patience()))",
 					"\t\t\t\t_ = 0",
 				},
 			},
@@ -19,15 +19,15 @@ func edges() []Mutant {
 			Name:   "renewal-without-end",
 			Breaks: "a renewal that is not decided in time delays the next one without a limit",
 			Edits: []Edit{
-				{"renew.go", "case k.renewal.round != nil && now >= k.renewal.deadline:", "case false:"},
-				{"renew.go", "\t\tat = min(at, k.renewal.deadline)\n", ""},
+				{"internal/hold/renew.go", "case h.renewal.round != nil && now >= h.renewal.deadline:", "case false:"},
+				{"internal/hold/renew.go", "\t\tat = min(at, h.renewal.deadline)\n", ""},
 			},
 			Tests: in(".", "TestARenewalIsTriedAgainWhileAMasterHangs"),
 		},
 		{
 			Name:   "release-wakes-nobody",
 			Breaks: "a release that notifies no process does not notify the waiters of its process either",
-			Edits:  []Edit{{"wait.go", "\t\tl.queue.Wake(r.request.Keys)\n", ""}},
+			Edits:  []Edit{{"host.go", "\t\tl.queue.Wake(g.Keys)\n", ""}},
 			Tests:  in(".", "TestAReleaseWakesWaitersOfItsProcess"),
 		},
 		{
@@ -58,8 +58,7 @@ func edges() []Mutant {
 			Name:   "retained-by-some",
 			Breaks: "a counter counts as kept everywhere after requests to some masters",
 			Edits: []Edit{
-				{"fenced.go", "b.Reply.Outcome != single.Granted {\n\t\t\treturn", "b.Reply.Outcome != " +
-					"single.Granted {\n\t\t\tcontinue"},
+				{"internal/hold/fence.go", "b.Reply.Outcome != single.Granted {\n\t\t\treturn", "b.Reply.Outcome != single.Granted {\n\t\t\tcontinue"},
 			},
 			Tests: in(".", "TestHazard28ACounterIsKeptThoughNotEveryAcquisitionAsks"),
 		},
@@ -67,15 +66,14 @@ func edges() []Mutant {
 			Name:   "retained-where-refused",
 			Breaks: "a counter counts as kept by a master that has refused the acquisition, and so was not asked",
 			Edits: []Edit{
-				{"fenced.go", "!b.ended || b.Err != nil || b.Reply.Outcome != single.Granted {", "!b.ended || b.Err " +
-					"!= nil {"},
+				{"internal/hold/fence.go", "!b.ended || b.Err != nil || b.Reply.Outcome != single.Granted {", "!b.ended || b.Err != nil {"},
 			},
 			Tests: in(".", "TestARefusedAcquisitionDoesNotCountAsKeepingTheCounter"),
 		},
 		{
 			Name:   "passed-while-closing",
 			Breaks: "a lock is passed on by a Locker that is being closed",
-			Edits:  []Edit{{"release.go", "e.passable && !l.isClosing() &&", "e.passable &&"}},
+			Edits:  []Edit{{"host.go", "if (*Locker)(l).isClosing() || l.current", "if l.current"}},
 			Tests:  in(".", "TestALockIsNotPassedOnOnceCloseHasBegun"),
 		},
 		{
@@ -257,8 +255,8 @@ func edges() []Mutant {
 			Breaks: "a key is free when too few masters have answered",
 			Edits: []Edit{
 				{
-					"holder.go", "set.of(r.votes.granted|r.votes.refused) < set.quorum {",
-					"set.of(r.votes.granted|r.votes.refused) < 0 {",
+					"holder.go", "set.of(r.Votes.Granted|r.Votes.Refused) < set.quorum {",
+					"set.of(r.Votes.Granted|r.Votes.Refused) < 0 {",
 				},
 			},
 			Tests: in(".", "TestHolderNeedsAQuorumOfAnswers"),
@@ -267,8 +265,8 @@ func edges() []Mutant {
 			Name:   "verify-without-clock",
 			Breaks: "Verify says yes when the validity has ended during its round",
 			Edits: []Edit{
-				{"holder.go", "verify %q: %w\", k.Key(), err)\n\t}\n\tif err := k.Err(); err != nil {\n\t\treturn " +
-					"err\n\t}\n", "verify %q: %w\", k.Key(), err)\n\t}\n"},
+				{"internal/hold/hold.go", "\tif h.Err() != nil {\n\t\treturn &Failure{Fault: Ended, Op: " +
+					"single.Extend, Verifies: true}\n\t}\n", ""},
 			},
 			Tests: in(".", "TestVerifyNeverSaysYesOnceValidityIsOver"),
 		},
@@ -276,7 +274,7 @@ func edges() []Mutant {
 			Name:   "verify-prolongs",
 			Breaks: "a Verify lets the keys live for the whole ttl again",
 			Edits: []Edit{
-				{"holder.go", "Op: single.Extend, TTL: time.Millisecond}", "Op: single.Extend, TTL: k.spec.ttl}"},
+				{"internal/hold/hold.go", "Op: single.Extend, TTL: time.Millisecond}", "Op: single.Extend, TTL: h.terms.TTL}"},
 			},
 			Tests: in(".", "TestVerifyLetsNoKeyLiveForLonger"),
 		},

@@ -40,7 +40,7 @@ func engine() []Mutant {
 			Name:   "unknown-is-refused",
 			Breaks: "an error of a master counts as its refusal",
 			Edits: []Edit{
-				{"quorum.go", "\tcase Unknown:\n\t\tt.unknown |= 1 << i", "\tcase Unknown:\n\t\tt.refused |= 1 << i"},
+				{"internal/hold/env.go", "\tcase Unknown:\n\t\tt.Unknown |= 1 << i", "\tcase Unknown:\n\t\tt.Refused |= 1 << i"},
 			},
 			Tests: in(".", "TestHazard11ARefusalInAnOutageIsNotHeld"),
 		},
@@ -48,8 +48,7 @@ func engine() []Mutant {
 			Name:   "votes-after-the-end",
 			Breaks: "votes count after a round was decided",
 			Edits: []Edit{
-				{"round.go", "if r.verdict != open || r.ballots[i].vote != Pending {", "if r.ballots[i].vote != " +
-					"Pending {"},
+				{"internal/hold/round.go", "if r.verdict != Open || r.ballots[i].vote != Pending {", "if r.ballots[i].vote != Pending {"},
 			},
 			Tests: []Tests{
 				{
@@ -67,7 +66,7 @@ func engine() []Mutant {
 		{
 			Name:   "shorter-extension-puts-off",
 			Breaks: "an extension by less than a renewal asks for puts the renewal off",
-			Edits:  []Edit{{"renew.go", "\t\tif planned > 0 && ttl < s.ttl {", "\t\tif planned < 0 {"}},
+			Edits:  []Edit{{"internal/hold/renew.go", "\t\tif planned > 0 && ttl < t.TTL {", "\t\tif planned < 0 {"}},
 			Tests:  in(".", "TestAShorterExtensionDoesNotDelayARenewal"),
 		},
 		{
@@ -89,8 +88,8 @@ func engine() []Mutant {
 			Breaks: "MaxHold does not end a lock that is renewed",
 			Edits: []Edit{
 				{
-					"lock.go", "\tif k.atMost > 0 {\n\t\tuntil = min(until, k.atMost)\n\t}\n\tk.until = max",
-					"\tk.until = max",
+					"internal/hold/hold.go", "\tif h.atMost > 0 {\n\t\tuntil = min(until, h.atMost)\n\t}\n\th.until = max",
+					"\th.until = max",
 				},
 			},
 			Tests: []Tests{
@@ -103,32 +102,32 @@ func engine() []Mutant {
 		{
 			Name:   "bound-goes-back",
 			Breaks: "an extension by less takes validity away",
-			Edits:  []Edit{{"lock.go", "k.until = max(k.until, until)", "k.until = until"}},
+			Edits:  []Edit{{"internal/hold/hold.go", "h.until = max(h.until, until)", "h.until = until"}},
 			Tests:  in(".", "TestExtendNeverShortensTheValidity"),
 		},
 		{
 			Name:   "err-without-clock",
 			Breaks: "Err does not read the clock: a lock is held until a timer has fired",
-			Edits:  []Edit{{"lock.go", "if !k.state.Over() && k.locker.clock.Now() >= k.until {", "if false {"}},
+			Edits:  []Edit{{"internal/hold/hold.go", "if !h.state.Over() && h.env.Now() >= h.until {", "if false {"}},
 			Tests:  in(".", "TestHazard24AfterASuspensionEveryMethodReportsTheLossOfTheLock"),
 		},
 		{
 			Name:   "failed-not-released",
 			Breaks: "keys of a failed attempt are not released",
-			Edits:  []Edit{{"lock.go", "\t\tk.finish(hold.Abandoned, nil)\n", ""}},
+			Edits:  []Edit{{"lock.go", "\t\tk.hold.Abandon()\n", ""}},
 			Tests:  in(".", "TestHazard01CleanupSurvivesAnExpiredContext"),
 		},
 		{
 			Name:   "token-forgotten-by-extension",
 			Breaks: "an extension does not bring a fencing counter back",
-			Edits:  []Edit{{"lock.go", "\tif r.Op == single.Extend {\n\t\tr.Token = k.token\n\t}\n", ""}},
+			Edits:  []Edit{{"internal/hold/hold.go", "\tif r.Op == single.Extend {\n\t\tr.Token = h.token\n\t}\n", ""}},
 			Tests:  in(".", "TestExtendRaisesTheCounterOfAMasterThatLostIt"),
 		},
 		{
 			Name:   "release-unsent",
 			Breaks: "where the acquisition has ended nothing is released",
 			Edits: []Edit{
-				{"lease.go", "return s.last == nil && s.trace.Level < hold.Touched }", "return s.last == nil }"},
+				{"internal/hold/lease.go", "return s.last == nil && s.trace.Level < Touched }", "return s.last == nil }"},
 			},
 			Tests: in(".", "TestAReleasedLockIsOver"),
 		},
@@ -136,21 +135,21 @@ func engine() []Mutant {
 			Name:   "janitor-not-told",
 			Breaks: "a release that was not confirmed is forgotten",
 			Edits: []Edit{
-				{"lease.go", "s.trace.Level >= hold.Touched && (c.Err != nil || unsure) {", "unsure && false {"},
+				{"internal/hold/lease.go", "s.trace.Level >= Touched && (c.Err != nil || unsure) {", "unsure && false {"},
 			},
 			Tests: in(".", "TestAMasterThatWasStoppedIsCleanedUpSoonAfterItIsBack"),
 		},
 		{
 			Name:   "spared-too-many",
 			Breaks: "a master that a quorum needs is spared acquisitions",
-			Edits:  []Edit{{"order.go", "limit := 2*sorted[set.quorum-1] + maxBehind", "limit := 2*sorted[0]"}},
+			Edits:  []Edit{{"internal/hold/send.go", "limit := 2*sorted[set.Quorum-1] + maxBehind", "limit := 2*sorted[0]"}},
 			Tests:  in(".", "TestAQuorumOfMastersAlwaysGetsTheRequest"),
 		},
 		{
 			Name:   "spares-everything",
 			Breaks: "also operations of locks that are held are not sent to masters that are behind",
 			Edits: []Edit{
-				{"order.go", "if r.request.Op == single.Acquire {\n\t\tbehind =", "if true {\n\t\tbehind ="},
+				{"internal/hold/send.go", "if r.request.Op == single.Acquire {\n\t\tbehind =", "if true {\n\t\tbehind ="},
 			},
 			Tests: in(".", "TestExtensionsAndReleasesGoToSlowMastersToo"),
 		},
@@ -158,8 +157,7 @@ func engine() []Mutant {
 			Name:   "release-tells-late",
 			Breaks: "Done closes when the release is over, and not before it is sent",
 			Edits: []Edit{
-				{"release.go", "\tif k.done != nil {\n\t\tclose(k.done)\n\t}\n", "\tif k.done != nil {\n\t\tdefer " +
-					"func() { go close(k.done) }()\n\t}\n"},
+				{"internal/hold/release.go", "\tif h.done != nil {\n\t\tclose(h.done)\n\t}\n", "\tif h.done != nil {\n\t\tdefer func() { go close(h.done) }()\n\t}\n"},
 			},
 			Tests: in(".", "TestAReleasedLockIsOver"),
 		},
@@ -167,8 +165,7 @@ func engine() []Mutant {
 			Name:   "min-hold-dropped",
 			Breaks: "a lock with MinHold gives its key back at once",
 			Edits: []Edit{
-				{"release.go", "\tif left <= 0 {\n\t\treturn 0\n\t}\n\treturn left +", "\tif left != 0 {\n\t\treturn " +
-					"0\n\t}\n\treturn left +"},
+				{"internal/hold/release.go", "\tif left <= 0 {\n\t\treturn 0\n\t}\n\treturn left +", "\tif left != 0 {\n\t\treturn 0\n\t}\n\treturn left +"},
 			},
 			Tests: in(".", "TestAReleasedLockKeepsItsKeysForMinHold"),
 		},
@@ -208,20 +205,20 @@ func engine() []Mutant {
 		{
 			Name:   "repairs-a-loss",
 			Breaks: "an extension that was not won sets keys again",
-			Edits:  []Edit{{"extend.go", "if r.verdict != won || k.state.Over()", "if k.state.Over()"}},
+			Edits:  []Edit{{"internal/hold/repair.go", "if r.verdict != Won || h.state.Over()", "if h.state.Over()"}},
 			Tests:  in(".", "TestKeysThatAFailedExtensionSetDoNotCount"),
 		},
 		{
 			Name:   "repair-trusted",
 			Breaks: "a repair without an answer counts as a key that was there",
-			Edits:  []Edit{{"extend.go", "\tif c.Err == nil || !c.Sent {\n\t\tk.states", "\tif true {\n\t\tk.states"}},
+			Edits:  []Edit{{"internal/hold/repair.go", "\tif c.Err == nil || !c.Sent {\n\t\th.states", "\tif true {\n\t\th.states"}},
 			Tests:  in(".", "TestARepairWithoutAnAnswerCountsWhenTheOthersHaveConfirmed"),
 		},
 		{
 			Name:   "repair-never-trusted",
 			Breaks: "a master that was repaired never counts again",
 			Edits: []Edit{
-				{"extend.go", "\t\tif b.ended && b.Err == nil && b.Reply.Outcome == single.Granted " +
+				{"internal/hold/repair.go", "\t\tif b.ended && b.Err == nil && b.Reply.Outcome == single.Granted " +
 					"{\n\t\t\ts.continuityUnknown = false\n\t\t}\n", "\t\t_ = b\n"},
 			},
 			Tests: in(".", "TestARepairWithoutAnAnswerCountsWhenTheOthersHaveConfirmed"),
@@ -229,29 +226,28 @@ func engine() []Mutant {
 		{
 			Name:   "repair-too-short",
 			Breaks: "a repaired key lives for the extension's ttl, although the hold counts on it for longer",
-			Edits:  []Edit{{"extend.go", "return max(r.request.TTL, min(", "return min(r.request.TTL, min("}},
+			Edits:  []Edit{{"internal/hold/repair.go", "return max(r.request.TTL, min(", "return min(r.request.TTL, min("}},
 			Tests:  in(".", "TestARepairedKeyHasTheTTLOfTheHold"),
 		},
 		{
 			Name:   "extension-from-before",
 			Breaks: "an extension that began before the caller asked counts as its own",
 			Edits: []Edit{
-				{"extend.go", "if x.begun > asked && x.latest", "if x.begun >= asked && x.latest != nil && x.latest"},
+				{"internal/hold/extend.go", "if x.begun > asked && x.latest", "if x.begun >= asked && x.latest != nil && x.latest"},
 			},
 			Tests: in(".", "TestValidityAfterAnExtensionCountsFromItsRequest"),
 		},
 		{
 			Name:   "renews-once-more",
 			Breaks: "a lock is renewed one time more than MaxRenewals",
-			Edits:  []Edit{{"renew.go", "n.count < s.maxRenewals", "n.count <= s.maxRenewals"}},
+			Edits:  []Edit{{"internal/hold/renew.go", "n.count < t.MaxRenewals", "n.count <= t.MaxRenewals"}},
 			Tests:  in(".", "TestHazard21RenewalIsBounded"),
 		},
 		{
 			Name:   "renewal-tried-once",
 			Breaks: "a renewal that has failed is not tried again",
 			Edits: []Edit{
-				{"renew.go", "if err := k.extendedLocked(r, &after); err != nil && !k.state.Over() {", "if err := " +
-					"k.extendedLocked(r, &after); err != nil && k.state.Over() {"},
+				{"internal/hold/renew.go", "if f := h.extendedLocked(r, &after); f != nil && !h.state.Over() {", "if f := h.extendedLocked(r, &after); f != nil && h.state.Over() {"},
 			},
 			Tests: in(".", "TestARenewalThatHasFailedIsTriedAgain"),
 		},
@@ -332,7 +328,7 @@ func engine() []Mutant {
 		{
 			Name:   "raise-once",
 			Breaks: "a raise that has come too late is not repeated",
-			Edits:  []Edit{{"fenced.go", "const maxRaises = 4", "const maxRaises = 1"}},
+			Edits:  []Edit{{"internal/hold/fence.go", "const maxRaises = 4", "const maxRaises = 1"}},
 			Tests:  in(".", "TestARaiseThatComesTooLateIsRepeated"),
 		},
 		{
@@ -344,7 +340,7 @@ func engine() []Mutant {
 		{
 			Name:   "passed-when-extended",
 			Breaks: "a lock is passed on that was extended",
-			Edits:  []Edit{{"pass.go", " && k.extending.begun == 0", ""}},
+			Edits:  []Edit{{"internal/hold/pass.go", " && h.extending.begun == 0", ""}},
 			Tests:  in(".", "TestSomeReleasesGoToTheMastersInsteadOfAWaiter"),
 		},
 		{

@@ -13,7 +13,7 @@ func tries() []Mutant {
 		{
 			Name:   "try-waits-for-the-stopped",
 			Breaks: "a round of a try waits for a stopped master until its timeout",
-			Edits:  []Edit{{"round.go", "\tr.hurryLocked()\n", ""}},
+			Edits:  []Edit{{"internal/hold/round.go", "\tr.hurryLocked()\n", ""}},
 			Tests:  in(".", winner),
 		},
 		{

@@ -70,14 +70,14 @@ func waiting() []Mutant {
 			Name: "release-takes-the-next",
 			Breaks: "who begins to wait while its process releases the key does not look whether it was taken out of " +
 				"the masters' queues",
-			Edits: []Edit{{"wait.go", "l.dequeued(r.request.Keys, true)", "l.outrun(r.request.Keys)"}},
+			Edits: []Edit{{"host.go", "(*Locker)(l).dequeued(g.Keys, true)", "(*Locker)(l).outrun(g.Keys)"}},
 			Tests: in(".", "TestAReleaseTakesNoPositionFromTheNextOfItsProcess"),
 		},
 		{
 			Name: "repeated-release-takes-the-next",
 			Breaks: "who waits when its process releases the key again on masters that have not confirmed does not " +
 				"look whether it is free, or was left",
-			Edits: []Edit{{"release.go", "{ l.dequeued(c.Request.Keys, c.Reply.Called) }", "{}"}},
+			Edits: []Edit{{"host.go", "{ l.dequeued(c.Request.Keys, c.Reply.Called) }", "{}"}},
 			Tests: in(".", "TestARepeatedReleaseTakesNoPositionFromTheNextOfItsProcess"),
 		},
 		{
@@ -90,7 +90,7 @@ func waiting() []Mutant {
 			Name: "handed-over-in-the-queues",
 			Breaks: "a process that hands a lock over stays in the masters' queues, and is notified in the place of " +
 				"another one",
-			Edits: []Edit{{"handover.go", "len(unclaimed) > 0 && queued {", "len(unclaimed) < 0 && queued {"}},
+			Edits: []Edit{{"internal/hold/hold.go", "len(unclaimed) > 0 && queued {", "len(unclaimed) < 0 && queued {"}},
 			Tests: in(".", "TestALockThatWasPassedOnAndHandedOverLeavesNoQueueEntry"),
 		},
 		{
@@ -132,13 +132,13 @@ func waiting() []Mutant {
 		{
 			Name:   "stays-where-it-has-nothing",
 			Breaks: "a lock that other masters granted stays in the queue of the one that refused it",
-			Edits:  []Edit{{"order.go", "if s.queued && r.request.Waiter != \"\" {", "if false {"}},
+			Edits:  []Edit{{"internal/hold/send.go", "if s.queued && r.request.Waiter != \"\" {", "if false {"}},
 			Tests:  in(".", "TestHazard110ALockLeavesTheQueueWhereItWasRefused"),
 		},
 		{
 			Name:   "strays-stay",
 			Breaks: "a lost release of such a lock leaves its entry in the queue",
-			Edits:  []Edit{{"round.go", "if strays(&k.states[c.Index], c) {", "if false {"}},
+			Edits:  []Edit{{"internal/hold/round.go", "if strays(&h.states[c.Index], c) {", "if false {"}},
 			Tests:  in(".", "TestHazard110ALostReleaseLeavesNoEntry"),
 		},
 		{
@@ -211,7 +211,7 @@ func waiting() []Mutant {
 		{
 			Name:   "surplus-is-kept",
 			Breaks: "free permits are kept from others",
-			Edits:  []Edit{{"release.go", "|| k.unused || !k.state", "|| !k.state"}},
+			Edits:  []Edit{{"internal/hold/release.go", "|| h.unused || !h.state", "|| !h.state"}},
 			Tests:  in("semaphore", "TestHazard102MinHoldDoesNotKeepSurplusSlots"),
 		},
 		{

@@ -24,8 +24,8 @@ const (
 	FourProcesses = "four processes"
 )
 
-// passingWindow is how long this library passes a key on inside a process before others get it: see pass.go in the root
-// package.
+// passingWindow is how long this library passes a key on inside a process before others get it: see
+// internal/hold/pass.go.
 const passingWindow = min(ttl/10, 100*time.Millisecond)
 
 // cohort has many goroutines want one key, in one process and in four. The holder does nothing while it has the key. A

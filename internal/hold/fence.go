@@ -1,11 +1,8 @@
-package redlock
+package hold
 
 import (
 	"context"
-	"fmt"
 
-	"github.com/seed-624411e5/redlock/internal/hold"
-	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -29,34 +26,6 @@ import (
 // has accepted none of these for other owners before, because it had F < T, and accepts none after. So these tokens
 // belong to this hold, and the token of any later acquisition is greater than all n.
 
-// Token returns the fencing token of a [Fenced] lock, and 0 of any other. A resource that keeps the greatest token it
-// has seen, and refuses smaller ones, is safe from holders that lost their lock.
-func (k *Lock) Token() uint64 {
-	if k.isNone() {
-		return 0
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.token
-}
-
-// noteCounter records the counter that refused a lock which publishes its token. The next proposal is then above that
-// counter, however far it is.
-func (s *spec) noteCounter(c *lane.Call) {
-	if c.Err != nil || c.Reply.Outcome != single.Refused || !byCounter(c) {
-		return
-	}
-	for {
-		last := s.counted.Load()
-		if c.Reply.Token <= last || s.counted.CompareAndSwap(last, c.Reply.Token) {
-			return
-		}
-	}
-}
-
-// byCounter reports that the fencing counter refused c, and not an owner. c publishes its token.
-func byCounter(c *lane.Call) bool { return c.Request.Exact && c.Reply.Holder == "" && c.Reply.TTL == 0 }
-
 // noteRetentionLocked records the key of a fenced acquisition if every master has granted it, because then every
 // master has received the command that keeps the counter. It may be called after each vote; the last vote decides.
 func (r *round) noteRetentionLocked() {
@@ -68,7 +37,7 @@ func (r *round) noteRetentionLocked() {
 			return
 		}
 	}
-	r.lock.locker.retained.Note(r.request.Keys[0], r.lock.locker.clock.Now())
+	r.hold.env.Retained.Note(r.request.Keys[0], r.hold.env.Now())
 }
 
 // greatestLocked returns the greatest token among the counted grants, and whether a quorum returned just that.
@@ -84,7 +53,7 @@ func (r *round) greatestLocked() (token uint64, agreed bool) {
 			same |= 1 << i
 		}
 	}
-	return token, r.lock.locker.sets.majority(same)
+	return token, r.hold.env.Majority(same)
 }
 
 // spareLocked returns the number of tokens after this one that every granting master has reserved. A master that does
@@ -100,77 +69,80 @@ func (r *round) spareLocked(token uint64) uint64 {
 }
 
 // maxRaises bounds how many times the Locker asks for a token above the counters of the masters. Counters get ahead
-// again only while others try to acquire the key; see [hold.Lead].
+// again only while others try to acquire the key; see [Lead].
 const maxRaises = 4
 
 // fence finds the token of a lock after it has won its acquisition r. If the masters' counters differ, it sends one
 // more round, and further rounds if counters have grown since. On error nothing has been released yet.
-func (k *Lock) fence(ctx context.Context, r *round) *failure {
-	token, agreed := k.agreed(r)
+func (h *Hold) fence(ctx context.Context, r *round) *Failure {
+	token, agreed := h.agreed(r)
 	switch {
-	case k.spec.publishes && (!agreed || token != r.request.Token):
-		return failed(fmt.Errorf("redlock: %s %q: %w: masters have given another token than was asked for "+
-			"(single.Request.Exact)", r.opName(), k.Key(), ErrMisconfigured))
+	case h.terms.Publishes && (!agreed || token != r.request.Token):
+		return &Failure{Fault: OtherToken, Op: r.request.Op}
 	case agreed:
 		return nil
 	}
 	spare := r.request.Spare
-	return k.raise(ctx, k.owner, token+spare+1, spare, r.refusal()) // a counter may have got to token+spare
+	return h.raise(ctx, h.owner, token+spare+1, spare, r.refusal()) // a counter may have got to token+spare
 }
 
 // raise asks a quorum of masters that have owner's key to accept a token, beginning with this one, and spare more
 // tokens after it. If the masters do not have the key, the failure is refusal.
-func (k *Lock) raise(ctx context.Context, owner string, token, spare uint64, refusal failureKind) *failure {
+func (h *Hold) raise(ctx context.Context, owner string, token, spare uint64, refusal Fault) *Failure {
 	for n := 1; ; n++ {
 		if token > single.MaxToken-spare {
-			return failed(fmt.Errorf("redlock: raise %q: the fencing counter has reached the greatest token, %d",
-				k.Key(), uint64(single.MaxToken)))
+			return &Failure{Fault: LastToken, Op: single.Raise}
 		}
-		request := k.request(single.Request{Op: single.Raise, Token: token, Spare: spare})
+		request := h.request(single.Request{Op: single.Raise, Token: token, Spare: spare})
 		request.Owner = owner
-		raise, err := k.run(ctx, request)
-		if err != nil {
-			return failed(fmt.Errorf("redlock: raise %q: %w", k.Key(), err))
+		raise, f := h.run(ctx, request)
+		if f != nil {
+			return f
 		}
-		counter, f := k.raised(raise, refusal)
+		counter, f := h.raised(raise, refusal)
 		if f == nil || counter < token || n == maxRaises {
 			return f
 		}
-		token = counter + hold.Lead(counter, n)
+		token = counter + Lead(counter, n)
 	}
 }
 
 // agreed takes the token of a won acquisition if a quorum has returned it. Otherwise it returns the greatest that was.
-func (k *Lock) agreed(r *round) (token uint64, agreed bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (h *Hold) agreed(r *round) (token uint64, agreed bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if token, agreed = r.greatestLocked(); agreed {
-		k.takeTokensLocked(token, r.spareLocked(token))
+		h.takeTokensLocked(token, r.spareLocked(token))
 	}
 	return token, agreed
 }
 
 // takeTokensLocked records the token, and the spare tokens after it that belong to this hold.
-func (k *Lock) takeTokensLocked(token, spare uint64) {
-	k.token, k.passing.lastToken = token, token+spare
-	k.locker.tokens.Observe(k.passing.lastToken)
+func (h *Hold) takeTokensLocked(token, spare uint64) {
+	h.token, h.passing.lastToken = token, token+spare
+	h.env.Tokens.Observe(h.passing.lastToken)
 }
 
 // raised takes the token that a decided raise asked for, if a quorum has accepted it. Otherwise it returns the greatest
 // counter of the masters that refused.
-func (k *Lock) raised(raise *round, refusal failureKind) (counter uint64, _ *failure) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (h *Hold) raised(raise *round, refusal Fault) (counter uint64, _ *Failure) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	for i := range raise.ballots {
 		if b := &raise.ballots[i]; b.vote == Refused {
 			counter = max(counter, b.Reply.Token)
 		}
 	}
-	if raise.verdict == won {
-		k.takeTokensLocked(raise.request.Token, raise.spareLocked(raise.request.Token))
+	if raise.verdict == Won {
+		h.takeTokensLocked(raise.request.Token, raise.spareLocked(raise.request.Token))
 	}
-	if raise.verdict != denied {
+	if raise.verdict != Denied {
 		counter = 0
 	}
-	return counter, raise.resultLocked(refusal)
+	return counter, raise.failureLocked(refusal)
+}
+
+// Raise asks a quorum of masters that have owner's keys to accept this token or a greater one.
+func (h *Hold) Raise(ctx context.Context, owner string, token uint64) *Failure {
+	return h.raise(ctx, owner, token, 0, Absent)
 }

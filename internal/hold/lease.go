@@ -1,15 +1,14 @@
-package redlock
+package hold
 
 import (
 	"sync"
 	"time"
 
-	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// lease has the result of one acquisition: the keys that masters keep under one owner value. A lock that is passed on
+// Lease has the result of one acquisition: the keys that masters keep under one owner value. A lock that is passed on
 // inside the process leaves its lease to its successor. So the holds of a lease follow each other, and present is the
 // latest. Passing changes this pointer only.
 //
@@ -22,13 +21,13 @@ import (
 //   - Close abandons the former holder while this holder passes the lock on. The lease stays with the former holder,
 //     which has parted, and the keys lapse.
 //   - Two mutexes of two holds would be taken in both orders.
-type lease struct {
+type Lease struct {
 	mu       sync.Mutex
-	present  *Lock
+	present  *Hold
 	states   []masterState
 	few      [fewMasters]masterState // what states are, of so many
 	owner    string
-	hold     string        // tells the holds of one owner apart; "" for plain locks
+	id       string        // tells the holds of one owner apart; "" for plain locks
 	waiterID string        // under which name it waited in the masters' queues, if it did
 	queued   bool          // its waiterID may still be in the masters' queues
 	longest  time.Duration // the greatest ttl of a request to a master
@@ -43,19 +42,19 @@ const fewMasters = 5
 // masterState is one master's part in one lease.
 type masterState struct {
 	last   *lane.Call // the latest operation, while it has not ended
-	trace  hold.Trace // of our key
+	trace  Trace      // of our key
 	queued bool       // it or an earlier attempt may stand in the arrival queue there
 
-	gone              bool // an extension did not find the key there; see extend.go
+	gone              bool // an extension did not find the key there; see repair.go
 	continuityUnknown bool // the key has been set again, and it is not known when
 }
 
 // nothingThere reports that a release need not be sent, because there is no key that it could remove.
-func (s *masterState) nothingThere() bool { return s.last == nil && s.trace.Level < hold.Touched }
+func (s *masterState) nothingThere() bool { return s.last == nil && s.trace.Level < Touched }
 
 // settleLocked records the effect of an ended call on its master.
-func (e *lease) settleLocked(c *lane.Call) {
-	s, k := &e.states[c.Index], e.present
+func (e *Lease) settleLocked(c *lane.Call) {
+	s, h := &e.states[c.Index], e.present
 	if s.last == c {
 		s.last = nil
 	}
@@ -64,7 +63,7 @@ func (e *lease) settleLocked(c *lane.Call) {
 		// An acquire that was refused by a client that retries counts as sent: the refusal may be the answer to the
 		// second attempt while the first is still under way.
 		granted := c.Err == nil && c.Reply.Outcome == single.Granted
-		s.trace.Ended(hold.End{Sets: sets(c), Sent: c.Sent, Unsure: c.Unsure(), Granted: granted})
+		s.trace.Ended(End{Sets: sets(c), Sent: c.Sent, Unsure: c.Unsure(), Granted: granted})
 		if c.Request.Op == single.Acquire {
 			s.queued = s.queued || c.Request.Waiter != "" &&
 				(c.Unsure() || c.Err == nil && c.Reply.Outcome == single.Refused)
@@ -72,13 +71,13 @@ func (e *lease) settleLocked(c *lane.Call) {
 		s.gone = c.Request.Op == single.Extend && gone(c)
 	case single.Release:
 		// the last operation: its master has confirmed that the key is gone for good, or the janitor takes over
-		if unsure := s.trace.Level >= hold.Unsure; s.trace.Level >= hold.Touched && (c.Err != nil || unsure) {
-			k.locker.janitor.Adopt(c, unsure, lapsed(k.locker.clock.Now(), e.longest, k.locker.opts.DriftFactor),
-				k.ending.start+c.Request.Keep)
+		if unsure := s.trace.Level >= Unsure; s.trace.Level >= Touched && (c.Err != nil || unsure) {
+			h.env.Janitor.Adopt(c, unsure, h.env.Lapsed(h.env.Now(), e.longest),
+				h.ending.start+c.Request.Keep)
 		}
-		s.trace = hold.Trace{}
-		if k.state.Settle() { // nothing is left to do for the hold
-			k.locker.holds.Leave(&k.entry)
+		s.trace = Trace{}
+		if h.state.Settle() { // nothing is left to do for the hold
+			h.env.Registry.Leave(&h.entry)
 		}
 	}
 }
@@ -86,20 +85,15 @@ func (e *lease) settleLocked(c *lane.Call) {
 // strays reports that c was to leave a queue, together with the release of a key that is not there, and was not
 // answered.
 func strays(s *masterState, c *lane.Call) bool {
-	return c.Request.Op == single.Release && c.Request.Waiter != "" && c.Err != nil && s.trace.Level < hold.Touched &&
+	return c.Request.Op == single.Release && c.Request.Waiter != "" && c.Err != nil && s.trace.Level < Touched &&
 		s.queued
-}
-
-// isQueuedLocked reports that masters may have the Locker in their queues because of this lease.
-func (e *lease) isQueuedLocked() bool {
-	return e.queued || e.queuedOnLocked() != 0
 }
 
 // inDoubtLocked returns a bit for each master that may set the key, or may have set it, at an unknown time: a request
 // that sets the key was not answered there. The answer to a later request does not remove the doubt.
-func (e *lease) inDoubtLocked() (masters uint64) {
+func (e *Lease) inDoubtLocked() (masters uint64) {
 	for i := range e.states {
-		if s := &e.states[i]; s.continuityUnknown || s.trace.Level >= hold.MayLand || s.last != nil && sets(s.last) {
+		if s := &e.states[i]; s.continuityUnknown || s.trace.Level >= MayLand || s.last != nil && sets(s.last) {
 			masters |= 1 << i
 		}
 	}
@@ -109,4 +103,35 @@ func (e *lease) inDoubtLocked() (masters uint64) {
 // sets reports that c sets a key that is free.
 func sets(c *lane.Call) bool {
 	return c.Request.Op == single.Acquire || c.Request.Op == single.Extend && c.Request.Repair
+}
+
+// QueuedOn returns the masters that may have the Locker in their queues because of this lease or of its predecessors.
+func (e *Lease) QueuedOn() uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.queuedOnLocked()
+}
+
+func (e *Lease) queuedOnLocked() (masters uint64) {
+	for i := range e.states {
+		if s := &e.states[i]; s.queued || s.last != nil && e.waiterID != "" {
+			masters |= 1 << i
+		}
+	}
+	return masters
+}
+
+// QueueOn notes that these masters may have the waiter in their queues; inherited if others of the process may have
+// entered it in more.
+func (e *Lease) QueueOn(waiterID string, masters uint64, inherited bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.waiterID, e.queued = waiterID, e.queued || inherited
+	e.queueOnLocked(masters)
+}
+
+func (e *Lease) queueOnLocked(masters uint64) {
+	for i := range e.states {
+		e.states[i].queued = e.states[i].queued || masters&(1<<i) != 0
+	}
 }

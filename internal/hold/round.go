@@ -1,13 +1,11 @@
-package redlock
+package hold
 
 import (
 	"context"
-	"errors"
-	"hash/maphash"
 	"time"
 
 	"github.com/seed-624411e5/redlock/internal/lane"
-	"github.com/seed-624411e5/redlock/internal/owner"
+	"github.com/seed-624411e5/redlock/internal/schedule"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -17,12 +15,12 @@ import (
 // A round is decided once, by the first vote that settles it or by its timeout. Votes that arrive later are
 // stragglers: they change nothing here, but the lock's master states record their effects on the masters.
 type round struct {
-	lock      *Lock
+	hold      *Hold
 	request   single.Request
 	start     time.Duration // the clock before the first byte was sent
 	ballots   []ballot
-	votes     tally
-	verdict   verdict
+	votes     Votes
+	verdict   Verdict
 	repairs   bool               // if it is won, masters that have lost the key get it back
 	hurried   bool               // it waits no longer for masters that are late; see try.go
 	verifies  bool               // it asks whether the key is there, by an extension that extends nothing
@@ -42,8 +40,8 @@ type ballot struct {
 type decisionObserver interface{ onDecided(*round) }
 
 // newRoundLocked prepares an operation. Nothing is sent yet.
-func (k *Lock) newRoundLocked(request single.Request, observer decisionObserver) *round {
-	n := len(k.states)
+func (h *Hold) newRoundLocked(request single.Request, observer decisionObserver) *round {
+	n := len(h.states)
 	var r *round
 	if n <= fewMasters {
 		few := new(struct {
@@ -54,50 +52,44 @@ func (k *Lock) newRoundLocked(request single.Request, observer decisionObserver)
 	} else {
 		r = &round{ballots: make([]ballot, n)}
 	}
-	r.lock, r.request, r.observer = k, request, observer
+	r.hold, r.request, r.observer = h, request, observer
 	// Under load most releases, and acquisitions of several keys, travel in bundles. A bundle needs no preparation
 	// here.
 	mayBundle := request.Op == single.Release || request.Op == single.Acquire && len(request.Keys) > 1
-	if !mayBundle || !k.locker.lanes[0].Queued() {
-		k.locker.prepare(&r.request)
+	if !mayBundle || !h.env.Lanes[0].Queued() {
+		h.env.Prepare(&r.request)
 	}
 	for i := range r.ballots {
 		c := &r.ballots[i].Call
 		c.Request, c.Index, c.To = &r.request, i, r
 	}
-	r.start = k.locker.clock.Now()
+	r.start = h.env.Now()
 	return r
 }
 
 // validUntil is the bound that winning this round earns.
 func (r *round) validUntil() time.Duration {
-	return validUntil(r.start, r.request.TTL, r.lock.locker.opts.DriftFactor)
+	return r.hold.env.ValidUntil(r.start, r.request.TTL)
 }
 
-// judge returns the verdict of the votes so far in these sets: in all sets, or in a single one.
-func (r *round) judge(sets electorates) verdict {
-	switch r.request.Op {
-	case single.Acquire, single.Transfer, single.Raise:
-		return sets.acquired(&r.votes)
-	case single.Inspect:
-		return r.inspected(sets)
-	case single.Release:
-		return sets.released(&r.votes)
-	default:
-		return sets.extended(&r.votes)
+// judgeLocked returns the verdict of the votes so far.
+func (r *round) judgeLocked() Verdict {
+	if r.request.Op == single.Inspect {
+		return r.hold.env.Inspected(r.votes, r.answersLocked())
 	}
+	return r.hold.env.Judge(r.request.Op, r.votes)
 }
 
 // countLocked enters one master's vote and reports whether it decided the round. A round that is decided counts no
 // more.
 func (r *round) countLocked(i int, v Vote) bool {
-	if r.verdict != open || r.ballots[i].vote != Pending {
+	if r.verdict != Open || r.ballots[i].vote != Pending {
 		return false
 	}
 	r.ballots[i].vote = v
-	r.votes.add(i, v)
-	r.verdict = r.judge(r.lock.locker.sets)
-	return r.verdict != open
+	r.votes.Add(i, v)
+	r.verdict = r.judgeLocked()
+	return r.verdict != Open
 }
 
 // voteOf reads the vote from a call that has ended. If a key was set again at an unknown time, it is no vote for
@@ -121,37 +113,31 @@ func (r *round) voteOf(c *lane.Call) Vote {
 func (r *round) Ended(c *lane.Call) {
 	var after effects
 	defer after.run()
-	k := r.lock
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	h := r.hold
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	r.ballots[c.Index].ended = true
 	if r.request.Fence || r.request.Op == single.Raise || r.request.Op == single.Transfer {
-		k.locker.tokens.Observe(c.Reply.Token)
-		k.spec.noteCounter(c)
+		h.env.Tokens.Observe(c.Reply.Token)
 		r.noteRetentionLocked()
 	}
 	vote := r.voteOf(c)
 	r.observeVote(c, vote)
-	if r.request.Op != single.Release { // which may have been canceled
-		k.spec.complaints.note(k.locker, c, k.spec.timeout)
-	}
-	if vote == Refused && r.request.Op == single.Acquire {
-		k.spec.contest.note(k, c)
-	}
+	h.handle.Answered(c, vote == Refused)
 	if r.countLocked(c.Index, vote) {
 		after.decided = r
 	}
 	if r.request.Op == single.Acquire {
 		r.hurryLocked()
 	}
-	if strays(&k.states[c.Index], c) {
-		after.leave(k, c.Request.Keys, 1<<c.Index)
+	if strays(&h.states[c.Index], c) {
+		after.leave(h, c.Request.Keys, 1<<c.Index)
 	}
 	if !r.verifies {
-		k.settleLocked(c)
+		h.settleLocked(c)
 	}
 	if r.repairs {
-		after.repairs = k.repairsLocked(r)
+		after.repairs = h.repairsLocked(r)
 	}
 }
 
@@ -159,8 +145,8 @@ func (r *round) Ended(c *lane.Call) {
 func (r *round) expire() {
 	var after effects
 	defer after.run()
-	r.lock.mu.Lock()
-	defer r.lock.mu.Unlock()
+	r.hold.mu.Lock()
+	defer r.hold.mu.Unlock()
 	for i := range r.ballots {
 		if r.countLocked(i, Unknown) {
 			after.decided = r
@@ -170,19 +156,30 @@ func (r *round) expire() {
 
 // addObserverLocked adds an observer of the decision, and reports false if the round has already been decided.
 func (r *round) addObserverLocked(d decisionObserver) bool {
-	if r.verdict != open {
+	if r.verdict != Open {
 		return false
 	}
 	r.observers = append(r.observers, d)
 	return true
 }
 
+// observeVote tells a watcher of a call that has ended, in time for its round or not.
+func (r *round) observeVote(c *lane.Call, vote Vote) {
+	if watch := r.hold.env.Watch; watch != nil {
+		facts := r.facts()
+		watch.Voted(&facts, c.Index, vote, c.Err)
+	}
+}
+
 // announce notifies the observers. A decided round gets no more observers, so the observers can be read without the
 // mutex.
 func (r *round) announce() {
-	r.observe()
+	if watch := r.hold.env.Watch; watch != nil {
+		facts := r.facts()
+		watch.Decided(&facts)
+	}
 	if r.request.Op == single.Release {
-		r.lock.locker.released(r)
+		r.freed()
 	}
 	if r.observer != nil {
 		r.observer.onDecided(r)
@@ -192,104 +189,69 @@ func (r *round) announce() {
 	}
 }
 
-var errNoAnswer = errors.New("no answer in time")
-
-// decisive is the set that the round's verdict comes from: of two sets of masters, the first that it is the verdict of.
-func (r *round) decisive() *electorate {
-	sets := r.lock.locker.sets
-	for i := range sets {
-		if r.judge(sets[i:i+1]) == r.verdict {
-			return &sets[i]
-		}
-	}
-	return &sets[0]
-}
-
-// refusal returns the failure of a round that masters have denied.
-func (r *round) refusal() failureKind {
+// refusal returns the fault of a round that masters have denied.
+func (r *round) refusal() Fault {
 	if r.request.Op == single.Acquire {
-		return failHeld
+		return Refusal
 	}
-	return failNotHeld
+	return Absent
 }
 
-// resultLocked is nil of a round that was won, and otherwise why it was not: refusal where masters have denied it.
-func (r *round) resultLocked(refusal failureKind) *failure {
+// failureLocked is nil of a round that was won, and otherwise why it was not: refusal where masters have denied it.
+func (r *round) failureLocked(refusal Fault) *Failure {
 	switch r.verdict {
-	case won:
+	case Won:
 		return nil
-	case denied:
-		return failedVotes(refusal, r.failureLocked(failureReasons[refusal]))
+	case Denied:
+		return &Failure{Fault: refusal, Op: r.request.Op, Result: r.resultLocked()}
 	default:
-		return failedVotes(failUnreached, r.unreachedLocked(r.decisive()))
+		return &Failure{Fault: Unreached, Op: r.request.Op, Result: r.resultLocked()}
 	}
 }
 
-// failureLocked is the round's result as an error that a caller can act on.
-func (r *round) failureLocked(reason error) *QuorumError {
-	return r.failureInLocked(r.decisive(), reason)
+// facts are what others learn of the round.
+func (r *round) facts() Facts {
+	return Facts{r.hold, r.request.Op, r.verifies, r.request.Keys, r.start, r.votes, r.verdict}
 }
 
-// failureInLocked is a failure of one set of masters.
-func (r *round) failureInLocked(set *electorate, reason error) *QuorumError {
-	return &QuorumError{
-		Set:     set.name,
-		Op:      r.opName(),
-		Key:     r.lock.locker.listed(r.request.Keys),
-		Granted: set.of(r.votes.granted),
-		Quorum:  set.quorum,
-		N:       set.n,
-		Nodes:   r.nodesLocked(set.members),
-		Reason:  reason,
+// resultLocked describes the round as it is now: late answers would change it.
+func (r *round) resultLocked() *Result {
+	res := &Result{Facts: r.facts(), Sent: r.sent(), Answers: r.answersLocked()}
+	res.Since = res.Sent
+	if takes(r.request.Op) || r.request.Op == single.Raise {
+		res.Since = r.hold.terms.Sent
 	}
+	return res
 }
 
-// valueSeed seeds the hashes that compare owner values where the values must not be kept.
-var valueSeed = maphash.MakeSeed()
-
-// ownerHash tells an owner from others; 0 means no owner. Masters cut very long owners off.
-func ownerHash(owner string) uint64 {
-	if owner == "" {
-		return 0
-	}
-	return max(1, maphash.String(valueSeed, owner[:min(len(owner), maxTold)]))
-}
-
-// maxTold is the length to which masters shorten an owner value in replies; the scripts know it, too.
-const maxTold = 16 << 10
-
-// nodesLocked returns the answer of each of these masters.
-func (r *round) nodesLocked(members uint64) []NodeResult {
-	nodes := make([]NodeResult, 0, len(r.ballots))
+func (r *round) answersLocked() []Answer {
+	answers := make([]Answer, len(r.ballots))
 	for i := range r.ballots {
-		if members&(1<<i) == 0 {
-			continue
-		}
 		b := &r.ballots[i]
-		node := NodeResult{Master: r.lock.locker.names[i], Vote: b.vote}
-		switch {
-		case b.vote == Unknown && b.ended && b.Err != nil:
-			node.Err = b.Err
-		case b.vote == Unknown && b.ended && r.continuityUnknown(&b.Call):
-			node.Err = errContinuityUnknown
-		case b.vote == Unknown:
-			node.Err = errNoAnswer
-		case b.vote != Pending && b.ended:
-			node.TTL, node.Holder, node.value = b.Reply.TTL, owner.Show(b.Reply.Holder), ownerHash(b.Reply.Holder)
-			node.kept, node.claims = owner.Kept(b.Reply.Holder), b.Reply.Claimed
-			if len(r.request.Keys) > 1 {
-				node.Key = r.lock.locker.shown(b.Reply.Key)
-			}
+		if answers[i] = (Answer{Vote: b.vote, Ended: b.ended}); b.ended {
+			answers[i].Err, answers[i].Reply = b.Err, b.Reply
+			answers[i].Unknown = b.Err == nil && r.continuityUnknown(&b.Call)
 		}
-		nodes = append(nodes, node)
 	}
-	return nodes
+	return answers
+}
+
+// sent is the time when the first request of the round was sent. A request that follows another has a later deadline,
+// and counts as sent later.
+func (r *round) sent() time.Time {
+	var first time.Time
+	for i := range r.ballots {
+		if at := r.ballots[i].Deadline; first.IsZero() || !at.IsZero() && at.Before(first) {
+			first = at
+		}
+	}
+	return first.Add(-r.hold.terms.Timeout)
 }
 
 // roundWait is the wait of one goroutine for a round to be decided. It is reused where nothing can signal it any more.
 type roundWait struct {
 	signals chan signal // of capacity 2: each comes once at the most
-	timer   Timer
+	timer   schedule.Timer
 	quiet   bool // nothing will signal it
 }
 
@@ -303,28 +265,28 @@ const (
 )
 
 // newRoundWait returns a roundWait that may have been used before; recycle takes it back.
-func (l *Locker) newRoundWait() *roundWait {
-	if w, ok := l.spare.Get().(*roundWait); ok {
+func (e *Env) newRoundWait() *roundWait {
+	if w, ok := e.spare.Get().(*roundWait); ok {
 		return w
 	}
 	return &roundWait{signals: make(chan signal, 2), quiet: true}
 }
 
-func (l *Locker) recycle(w *roundWait) {
+func (e *Env) recycle(w *roundWait) {
 	if w.quiet {
-		l.spare.Put(w)
+		e.spare.Put(w)
 	}
 }
 
 // onDecided implements decisionObserver.
 func (w *roundWait) onDecided(*round) { w.signals <- isDecided }
 
-// wait returns nil when r has been decided, by its votes or because timeout has passed; an error when ctx is done
+// wait returns when r has been decided, by its votes or because timeout has passed. It reports false when ctx is done
 // before that.
-func (w *roundWait) wait(ctx context.Context, timeout time.Duration, r *round) error {
+func (w *roundWait) wait(ctx context.Context, timeout time.Duration, r *round) bool {
 	w.quiet = false
-	if clock := r.lock.locker.clock; w.timer == nil {
-		w.timer = clock.AfterFunc(timeout, func() { w.signals <- isLate })
+	if w.timer == nil {
+		w.timer = r.hold.env.After(timeout, func() { w.signals <- isLate })
 	} else {
 		w.timer.Reset(timeout)
 	}
@@ -334,10 +296,10 @@ func (w *roundWait) wait(ctx context.Context, timeout time.Duration, r *round) e
 			r.expire()
 			<-w.signals
 			w.quiet = true
-			return nil
+			return true
 		}
 		w.quiet = w.timer.Stop()
-		return nil
+		return true
 	case <-ctx.Done():
 		stopped := w.timer.Stop()
 		for {
@@ -345,11 +307,24 @@ func (w *roundWait) wait(ctx context.Context, timeout time.Duration, r *round) e
 			case s := <-w.signals:
 				if s == isDecided { // both at once: what was decided counts
 					w.quiet = stopped
-					return nil
+					return true
 				}
 			default:
-				return ended(ctx)
+				return false
 			}
 		}
+	}
+}
+
+// hurryLocked limits the wait for late masters in a round of a try. A stopped master would otherwise hold up the next
+// round until the timeout.
+func (r *round) hurryLocked() {
+	h := r.hold
+	if r.verdict != Open || r.hurried || r.votes.Refused == 0 || !h.env.Majority(r.votes.Granted|r.votes.Refused) {
+		return
+	}
+	r.hurried = true
+	if d := h.handle.Patience(h.env.Now() - r.start); d > 0 {
+		h.env.After(d, r.expire)
 	}
 }

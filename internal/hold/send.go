@@ -1,11 +1,10 @@
-package redlock
+package hold
 
 import (
 	"math"
 	"slices"
 	"time"
 
-	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -32,42 +31,42 @@ import (
 
 // issueLocked sends round r to every master. On each master, r follows the earlier requests for this hold. A hold
 // issues one round under one lock of its mutex.
-func (k *Lock) issueLocked(r *round, after *effects) {
+func (h *Hold) issueLocked(r *round, after *effects) {
 	decided := false
 	now := time.Now() // for the deadlines of network calls, which Go's own clock keeps
-	if takes(r.request.Op) && k.spec.sent.IsZero() {
-		k.spec.sent = now
+	if takes(r.request.Op) && h.terms.Sent.IsZero() {
+		h.terms.Sent = now
 	}
 	behind := uint64(0)
 	if r.request.Op == single.Acquire {
-		behind = k.locker.behind(now)
+		behind = h.env.behind(now)
 	}
-	for i := range k.states { // nothing is sent before all of them know
-		s, b := &k.states[i], &r.ballots[i]
+	for i := range h.states { // nothing is sent before all of them know
+		s, b := &h.states[i], &r.ballots[i]
 		switch {
 		case r.request.Op == single.Release && s.nothingThere():
 			decided = r.countLocked(i, Refused) || decided
-			if k.state.Settle() {
-				k.locker.holds.Leave(&k.entry)
+			if h.state.Settle() {
+				h.env.Registry.Leave(&h.entry)
 			}
 			if s.queued && r.request.Waiter != "" {
-				after.leave(k, r.request.Keys, 1<<i)
+				after.leave(h, r.request.Keys, 1<<i)
 			}
 		case behind&(1<<i) != 0:
 			b.Err, b.ended = single.ErrBehind, true
 			decided = r.countLocked(i, Unknown) || decided
 			r.observeVote(&b.Call, Unknown)
 		default:
-			b.Deadline = now.Add(k.spec.timeout)
-			b.Unqueued = r.request.Op == single.Release && !k.queued && !s.queued && s.trace.Level < hold.Unsure
-			if k.state.Held && !takes(r.request.Op) { // a failed attempt is no hold
-				b.Timeout = k.spec.timeout
+			b.Deadline = now.Add(h.terms.Timeout)
+			b.Unqueued = r.request.Op == single.Release && !h.queued && !s.queued && s.trace.Level < Unsure
+			if h.state.Held && !takes(r.request.Op) { // a failed attempt is no hold
+				b.Timeout = h.terms.Timeout
 			}
 			if s.last != nil {
 				b.After = s.last
-				b.Undoes = r.request.Op == single.Release && s.trace.Level < hold.Touched && r.request.Waiter == ""
+				b.Undoes = r.request.Op == single.Release && s.trace.Level < Touched && r.request.Waiter == ""
 				// that one may take all of its own
-				b.Deadline = b.Deadline.Add(max(k.spec.timeout, k.locker.lanes[i].Patience()))
+				b.Deadline = b.Deadline.Add(max(h.terms.Timeout, h.env.Lanes[i].Patience()))
 			}
 			if !r.verifies {
 				s.last = &b.Call
@@ -84,6 +83,9 @@ func (k *Lock) issueLocked(r *round, after *effects) {
 	}
 }
 
+// everyMaster is every master that there may be.
+const everyMaster = ^uint64(0)
+
 // A master is spared acquisitions when its queue exceeds twice a quorum's queue by more than maxBehind.
 const maxBehind = 20 * time.Millisecond
 
@@ -91,10 +93,10 @@ const maxBehind = 20 * time.Millisecond
 // load, callers would outrun the other masters more and more, until these answer every request too late. An
 // acquisition that is not sent need not be released either, so a spared master can catch up. A quorum always gets the
 // request. Operations of existing holds are always sent.
-func (l *Locker) behind(now time.Time) (masters uint64) {
+func (e *Env) behind(now time.Time) (masters uint64) {
 	var space [9]time.Duration
 	waits, worst := space[:0], time.Duration(0)
-	for _, lane := range l.lanes {
+	for _, lane := range e.Lanes {
 		wait := lane.Backlog(now)
 		if lane.Down() {
 			wait = downBacklog
@@ -107,8 +109,8 @@ func (l *Locker) behind(now time.Time) (masters uint64) {
 		return 0
 	}
 	masters = everyMaster
-	for i := range l.sets { // one that either set needs is asked
-		masters &= l.behindIn(&l.sets[i], waits)
+	for i := range e.Sets { // one that either set needs is asked
+		masters &= e.behindIn(&e.Sets[i], waits)
 	}
 	return masters
 }
@@ -118,22 +120,22 @@ const downBacklog = math.MaxInt64 / 4
 
 // behindIn finds the masters that the quickest quorum of one set does not need, including the masters outside the
 // set.
-func (l *Locker) behindIn(set *electorate, waits []time.Duration) (masters uint64) {
+func (e *Env) behindIn(set *Set, waits []time.Duration) (masters uint64) {
 	var space [9]time.Duration
 	sorted := space[:0]
 	for i, wait := range waits {
-		if set.members&(1<<i) != 0 {
+		if set.Members&(1<<i) != 0 {
 			sorted = append(sorted, wait)
 		}
 	}
 	slices.Sort(sorted)
-	limit := 2*sorted[set.quorum-1] + maxBehind
+	limit := 2*sorted[set.Quorum-1] + maxBehind
 	for i, wait := range waits {
-		away := l.lanes[i].RTT() // far away is not behind
+		away := e.Lanes[i].RTT() // far away is not behind
 		if away == 0 {
-			away = l.lanes[i].Patience() // it may be as far away
+			away = e.Lanes[i].Patience() // it may be as far away
 		}
-		if set.members&(1<<i) == 0 || wait > limit+away && wait != downBacklog { // one that is down is asked by a probe
+		if set.Members&(1<<i) == 0 || wait > limit+away && wait != downBacklog { // one that is down is asked by a probe
 			masters |= 1 << i
 		}
 	}
@@ -150,40 +152,41 @@ func (l *Locker) behindIn(set *electorate, waits []time.Duration) (masters uint6
 //
 //	var after effects
 //	defer after.run()
-//	k.mu.Lock()
-//	defer k.mu.Unlock()
-//	k.overLocked(reason, &after)
+//	h.mu.Lock()
+//	defer h.mu.Unlock()
+//	h.overLocked(reason, &after)
 type effects struct {
-	leaving  leaving          // asks and ends the leaving of its lock
-	reason   error            // why the contexts end
-	contexts []*lockContext   // of a hold that is over
-	late     *round           // whose time is up
-	decided  *round           // whose observers are to be told
-	observer decisionObserver // is to be told of observed
-	observed *round           // was decided before
-	send     *round           // is to be sent
-	ready    uint64           // a bit for each master to send it to; maxMasters fit
-	repairs  []*repair        // are to be sent
-	leaver   *Lock            // its Locker leaves the arrival queues of these keys
-	leaves   []string
-	leavesAt uint64 // on these masters
-	renews   *Lock  // is to be renewed when it is its turn
-	unpassed *Lock  // is not going to be passed on
+	leaving    leaving          // asks and ends the leaving of its lock
+	over       Handle           // of a hold that is over
+	reason     error            // why
+	late       *round           // whose time is up
+	decided    *round           // whose observers are to be told
+	observer   decisionObserver // is to be told of observed
+	observed   *round           // was decided before
+	send       *round           // is to be sent
+	ready      uint64           // a bit for each master to send it to; maxMasters fit
+	repairs    []*repair        // are to be sent
+	leaver     *Hold            // its Locker leaves the arrival queues of these keys
+	leaves     []string
+	leavesAt   uint64 // on these masters
+	renews     *Hold  // is to be renewed when it is its turn
+	notRenewed *Hold  // its configuration is not known to be current
+	unpassed   *Hold  // is not going to be passed on
 }
 
-// leave has k's Locker leave the arrival queues of keys on masters.
-func (e *effects) leave(k *Lock, keys []string, masters uint64) {
-	e.leaver, e.leaves, e.leavesAt = k, keys, e.leavesAt|masters
+// leave has h's Locker leave the arrival queues of keys on masters.
+func (e *effects) leave(h *Hold, keys []string, masters uint64) {
+	e.leaver, e.leaves, e.leavesAt = h, keys, e.leavesAt|masters
 }
 
 // run performs the effects. No mutex is held. When a hold is over, the code that depends on it learns this before the
 // first master does.
 func (e *effects) run() {
-	if e.leaving.lock != nil {
+	if e.leaving.hold != nil {
 		e.leaving.ask()
 	}
-	for _, c := range e.contexts {
-		c.cancel(e.reason)
+	if e.over != nil {
+		e.over.Over(e.reason)
 	}
 	if e.late != nil {
 		e.late.expire()
@@ -194,14 +197,16 @@ func (e *effects) run() {
 	if e.observer != nil {
 		e.observer.onDecided(e.observed)
 	}
-	if e.leaving.lock != nil {
+	if e.leaving.hold != nil {
 		e.leaving.end()
 	}
 	if e.unpassed != nil {
-		e.unpassed.notPassed()
+		if p := &e.unpassed.passing; e.unpassed.env.Now() < p.ends {
+			e.unpassed.env.NotPassed(e.unpassed.terms.Keys[0], p.ends)
+		}
 	}
 	if e.send != nil {
-		lanes := e.send.lock.locker.lanes
+		lanes := e.send.hold.env.Lanes
 		for i := range e.send.ballots {
 			if e.ready&(1<<i) != 0 {
 				lanes[i].Send(&e.send.ballots[i].Call)
@@ -209,16 +214,19 @@ func (e *effects) run() {
 		}
 	}
 	for _, p := range e.repairs {
-		p.lock.locker.lanes[p.Index].Send(&p.Call)
+		p.hold.env.Lanes[p.Index].Send(&p.Call)
 	}
 	if e.leaver != nil {
 		behind := e.leaver
 		if e.send != nil {
 			behind = nil // the release comes behind what is on its way
 		}
-		e.leaver.locker.depart(e.leaver.spec, e.leaves, behind, e.leavesAt)
+		e.leaver.env.Depart(e.leaver.terms, e.leaves, behind, e.leavesAt)
+	}
+	if e.notRenewed != nil {
+		e.notRenewed.env.NotRenewed(e.notRenewed)
 	}
 	if e.renews != nil {
-		e.renews.locker.renewals.Enter(e.renews)
+		e.renews.env.Renewals.Enter(e.renews)
 	}
 }
