@@ -13,6 +13,7 @@ const NameOperations = "operations"
 
 // Tally counts operations on holds.
 type Tally struct {
+	Ended  int `json:"ended"`
 	Judged int `json:"judged"`
 	Failed int `json:"failed"`
 	first  Violation
@@ -27,7 +28,8 @@ type Operated struct {
 }
 
 // Operations counts how operations on holds fared. It finds kinds of operation that fail more often than atLeast
-// allows: so often that chance does not explain it.
+// allows: so often that chance does not explain it. With too few judged operations to tell, or with none of ten, the
+// finding is unknown.
 //
 // Operations judges an operation only if a correct lock could have done it:
 //
@@ -48,18 +50,31 @@ func Operations(v *history.View, settle time.Duration, atLeast float64) (o Opera
 		}
 	}
 	for _, t := range []struct {
-		*Tally
+		Tally
 		what string
-	}{{&j.Releases, "releases"}, {&j.Extensions, "extensions"}, {&j.Holds, "holds, by their Done,"}} {
-		if !beyondChance(t.Failed, t.Judged, 1-atLeast) {
-			continue
-		}
-		x := t.first
-		x.Text = fmt.Sprintf("%d of %d %s failed although the hold had time left and a majority was reachable "+
-			"(at least %.0f %% must work); the first is %s", t.Failed, t.Judged, t.what, 100*atLeast, x.Text)
-		found = append(found, x)
+	}{{j.Releases, "releases"}, {j.Extensions, "extensions"}, {j.Holds, "holds, by their Done,"}} {
+		found = append(found, t.finding(t.what, atLeast, v.End)...)
 	}
 	return j.Operated, found
+}
+
+// finding judges one kind of operation.
+func (t *Tally) finding(what string, atLeast float64, end int64) []Violation {
+	x := t.first
+	switch {
+	case t.Judged == 0 && t.Ended >= 10:
+		return []Violation{{
+			Oracle: NameOperations, At: end, Unknown: true, Text: fmt.Sprintf("none of %d %s could be judged: a "+
+				"majority was out of reach, or masters answered late", t.Ended, what),
+		}}
+	case float64(t.Failed) <= (1-atLeast)*float64(t.Judged):
+		return nil
+	case !beyondChance(t.Failed, t.Judged, 1-atLeast):
+		x.Unknown = true
+	}
+	x.Text = fmt.Sprintf("%d of %d %s failed although the hold had time left and a majority was reachable (at least "+
+		"%.0f %% must work); the first is %s", t.Failed, t.Judged, what, 100*atLeast, x.Text)
+	return []Violation{x}
 }
 
 // operations is one judgement while it lasts.
@@ -112,9 +127,11 @@ func (j *operations) judge(t *Tally, a *history.Attempt, op operation) {
 		due = op.call // a release that outlasts its hold has failed for that reason
 	}
 	own := history.Attempt{Call: a.Call, Return: op.ret}
-	switch {
-	case op.outcome == history.Pending, op.outcome == history.Unsupported:
+	if op.outcome == history.Pending || op.outcome == history.Unsupported {
 		return
+	}
+	t.Ended++
+	switch {
 	case due > boundInForce(a), min(a.Done, a.Stopped) < op.call:
 		return
 	case !inside(&own, j.reach.of(a.Client), j.settle):

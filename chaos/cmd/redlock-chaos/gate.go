@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"os"
+	"runtime"
+	"strconv"
 	"strings"
 )
 
@@ -22,7 +24,10 @@ func gateCommand(ctx context.Context, args []string, stdout, stderr io.Writer) i
 // gateArgs are the flags of run. Within ten minutes fourteen scenarios have 25 seconds each, and time to start and to
 // end.
 func gateArgs(args []string, summary string) []string {
-	all := []string{"-scenario", strings.Join(gateScenarios, ","), "-duration", "25s", "-dir", "chaos-gate"}
+	all := []string{
+		"-scenario", strings.Join(gateScenarios, ","), "-duration", "25s", "-dir", "chaos-gate",
+		"-parallel", strconv.Itoa(runtime.NumCPU()),
+	}
 	if summary != "" {
 		all = append(all, "-markdown", summary)
 	}

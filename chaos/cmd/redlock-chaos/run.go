@@ -65,91 +65,122 @@ func (w *where) config() (chaos.Config, error) {
 	return cfg, err
 }
 
-func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	var w where
-	f := flagSet("run", stderr)
-	w.flags(f, "chaos-report")
-	duration := f.Duration("duration", 30*time.Second, "how long the workload runs; a plan of -file says so itself")
-	ttl := f.Duration("ttl", 0, "ttl of the locks, instead of the scenario's")
-	scenario := f.String("scenario", "everything", "names of scenarios, separated by commas, see redlock-chaos list")
-	seeds := f.String("seeds", "", "run each scenario with these seeds, 1..20, instead of -seed; the files of each "+
-		"run are in a directory of its own")
-	failFast := f.Bool("failfast", false, "with several runs: stop at the first violation")
-	markdown := f.String("markdown", "", "append a table of the runs to this file, such as $GITHUB_STEP_SUMMARY")
-	file := f.String("file", "", "a scenario of your own, in YAML, instead")
-	subject := f.String("subject", "redlock", "the lock under test, see redlock-chaos list")
-	neighbours := f.Bool("neighbours", false, "every client has quiet locks beside the workload, which must not be "+
-		"harmed by it")
-	var limits chaos.Limits
-	limitFlags(f, &limits)
-	command := f.String("exec", "", "a program that speaks the line protocol of docs/evidence/chaos.md, with "+
+// running are the flags of run.
+type running struct {
+	where
+	suite
+	limits                                                chaos.Limits
+	duration, ttl                                         time.Duration
+	scenario, seeds, file, subject, exec, html, json, xml string
+	tokens, neighbours                                    bool
+}
+
+func (r *running) flags(f *flag.FlagSet) {
+	r.where.flags(f, "chaos-report")
+	r.suite.flags(f)
+	limitFlags(f, &r.limits)
+	f.DurationVar(&r.duration, "duration", 30*time.Second, "how long the workload runs; a plan of -file says so itself")
+	f.DurationVar(&r.ttl, "ttl", 0, "ttl of the locks, instead of the scenario's")
+	f.StringVar(&r.scenario, "scenario", "everything", "names of scenarios, with commas, see redlock-chaos list")
+	f.StringVar(&r.seeds, "seeds", "", "run each scenario with these seeds, 1..20, instead of -seed; the files of "+
+		"each run are in a directory of its own")
+	f.StringVar(&r.file, "file", "", "a scenario of your own, in YAML, instead")
+	f.StringVar(&r.subject, "subject", "redlock", "the lock under test, see redlock-chaos list")
+	f.BoolVar(&r.neighbours, "neighbours", false, "every client has quiet locks beside the workload, which must not "+
+		"be harmed by it")
+	f.StringVar(&r.exec, "exec", "", "a program that speaks the line protocol of docs/evidence/chaos.md, with "+
 		"arguments, as the lock under test: one process for each client")
-	tokens := f.Bool("exec-tokens", false, "the program's locks have fencing tokens")
-	jsonFile := f.String("json", "", "write the JSON report here")
-	htmlFile := f.String("html", "", "write the HTML report here")
-	junitFile := f.String("junit", "", "write the JUnit report here")
+	f.BoolVar(&r.tokens, "exec-tokens", false, "the program's locks have fencing tokens")
+	f.StringVar(&r.json, "json", "", "write the JSON report here")
+	f.StringVar(&r.html, "html", "", "write the HTML report here")
+	f.StringVar(&r.xml, "junit", "", "write the JUnit report here")
+}
+
+// isSuite reports whether the flags ask for the files of several runs.
+func (r *running) isSuite() bool {
+	return strings.Contains(r.scenario, ",") || r.seeds != "" || r.markdown != "" || r.repeat > 1
+}
+
+// check draws the runs and refuses flags that contradict each other.
+func (r *running) check(f *flag.FlagSet) error {
+	if err := fileExcludes(f); err != nil {
+		return err
+	}
+	switch {
+	case r.isSuite() && (r.json != "" || r.html != ""):
+		return errors.New("-json and -html are for a single run")
+	case r.parallel > 1 && r.backend == "external":
+		return errors.New("runs on the same external masters can't be made at once: -parallel 1")
+	}
+	return r.draw(r.scenario, r.seeds, r.seed)
+}
+
+// config is the configuration of a run, but for the subject and the plan of a file.
+func (r *running) config(f *flag.FlagSet) (chaos.Config, error) {
+	if err := r.check(f); err != nil {
+		return chaos.Config{}, err
+	}
+	cfg, err := r.where.config()
+	cfg.Scenario, cfg.Duration, cfg.TTL = r.scenario, r.duration, r.ttl
+	cfg.Limits, cfg.Neighbours = r.limits, r.neighbours
+	cfg.HTML, cfg.JSON, cfg.JUnit = r.html, r.json, r.xml
+	return cfg, err
+}
+
+// load finds the subject, and reads the plan of a file.
+func (r *running) load(cfg *chaos.Config) (err error) {
+	if words := strings.Fields(r.exec); len(words) > 0 {
+		cfg.Subject = program.Subject(words, r.tokens)
+	} else if cfg.Subject, err = chaos.FindSubject(r.subject); err != nil {
+		return err
+	}
+	if r.file != "" {
+		if cfg.Plan, err = plan.ParseFile(r.file); err == nil {
+			r.scenarios = []string{cfg.Plan.Scenario}
+		}
+	}
+	return err
+}
+
+func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var r running
+	f := flagSet("run", stderr)
+	r.flags(f)
 	if status, ok := parsed(f, args, stderr); !ok {
 		return status
 	}
-	if name := mutantOf(*subject); name != "" && mutant.Built() == "" {
+	if name := mutantOf(r.subject); name != "" && mutant.Built() == "" {
 		return asMutant(ctx, name, append([]string{"run"}, args...), stdout, stderr)
 	}
-	if err := fileExcludes(f); err != nil {
-		fmt.Fprintf(stderr, "redlock-chaos run: %v\n", err)
-		return exitUsage
-	}
-	cfg, err := w.config()
+	cfg, err := r.config(f)
 	if err != nil {
 		fmt.Fprintf(stderr, "redlock-chaos run: %v\n", err)
 		return exitUsage
 	}
-	cfg.Scenario, cfg.Duration, cfg.TTL = *scenario, *duration, *ttl
-	cfg.Limits, cfg.Neighbours = limits, *neighbours
-	cfg.HTML, cfg.JSON, cfg.JUnit = *htmlFile, *jsonFile, *junitFile
-	if words := strings.Fields(*command); len(words) > 0 {
-		cfg.Subject = program.Subject(words, *tokens)
-	} else if cfg.Subject, err = chaos.FindSubject(*subject); err != nil {
+	if err := r.load(&cfg); err != nil {
 		return setupFailed(stderr, err)
-	}
-	if *file != "" {
-		if cfg.Plan, err = plan.ParseFile(*file); err != nil {
-			return setupFailed(stderr, err)
-		}
 	}
 	cfg.Replay = replayLine(f)
 	end := func() {}
-	if !w.quiet {
+	if !r.quiet && r.parallel == 1 { // lines of several runs would be mixed
 		cfg.Progress, end = progress(stderr)
 		cfg.Log = stderr
 	}
-	if strings.Contains(*scenario, ",") || *seeds != "" || *markdown != "" {
-		if *jsonFile != "" || *htmlFile != "" {
-			fmt.Fprintln(stderr, "redlock-chaos run: -json and -html are for a single run")
-			return exitUsage
-		}
-		several, err := newSuite(*scenario, *seeds, w.seed)
-		if cfg.Plan != nil && err == nil {
-			several.scenarios = []string{cfg.Plan.Scenario}
-		}
-		if err != nil {
-			fmt.Fprintf(stderr, "redlock-chaos run: %v\n", err)
-			return exitUsage
-		}
-		several.markdown, several.failFast = *markdown, *failFast
-		status := several.run(ctx, cfg, replayOne(f), stdout, stderr)
-		end()
-		return status
+	defer end()
+	if r.isSuite() {
+		return r.run(ctx, cfg, replayOne(f), stdout, stderr)
 	}
 	rep, err := chaos.Run(ctx, cfg)
 	end()
 	switch {
 	case rep == nil && errors.Is(err, workload.ErrUnsupported):
-		fmt.Fprintf(stdout, "SKIPPED: %s, seed %d: %v\n", *scenario, w.seed, err)
+		fmt.Fprintf(stdout, "SKIPPED: %s, seed %d: %v\n", r.scenario, r.seed, err)
 		return exitUnknown
 	case rep == nil:
 		return setupFailed(stderr, err)
 	}
 	summarize(stdout, rep)
+	r.shrinkPlan(ctx, cfg, rep, stdout, stderr)
 	if err != nil {
 		return setupFailed(stderr, err)
 	}
@@ -184,7 +215,10 @@ func replayLine(f *flag.FlagSet) string {
 	if !given["file"] {
 		given["scenario"], given["duration"] = true, true
 	}
-	for _, name := range []string{"dir", "json", "html", "junit", "quiet", "seeds", "failfast", "markdown"} {
+	for _, name := range []string{
+		"dir", "json", "html", "junit", "quiet", "seeds", "failfast", "markdown", "repeat",
+		"parallel", "shrink",
+	} {
 		delete(given, name)
 	}
 	line := "redlock-chaos run"

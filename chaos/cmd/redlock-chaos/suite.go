@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +12,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-624411e5/redlock/chaos"
 	"github.com/seed-624411e5/redlock/chaos/plan"
@@ -17,25 +23,45 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// suite are several runs of one call: scenarios times seeds.
+// suite are several runs of one call: scenarios times seeds, each so many times.
 type suite struct {
 	scenarios []string
 	seeds     []uint64
-	markdown  string
-	failFast  bool
+	repeat    int
+	// parallel is how many runs are made at once.
+	parallel int
+	// shrink is how many runs may be made to make the plan of a violation smaller.
+	shrink   int
+	markdown string
+	failFast bool
 }
 
-// newSuite reads -scenario and -seeds. It fails on a name or a range that there is not.
-func newSuite(scenarios, seeds string, seed uint64) (*suite, error) {
-	s := &suite{seeds: []uint64{seed}}
+// flags are the flags of several runs.
+func (s *suite) flags(f *flag.FlagSet) {
+	f.IntVar(&s.repeat, "repeat", 1, "make each run so many times: the same seed has the same faults, and another "+
+		"interleaving")
+	f.IntVar(&s.parallel, "parallel", 1, "make so many runs at once; a run that the machine then gave too little time "+
+		"is made again, alone")
+	f.IntVar(&s.shrink, "shrink", 0, "after a violation make up to so many further runs, and leave out steps of the "+
+		"plan as long as the lock is convicted; the directory smaller of the run's has the smallest plan")
+	f.BoolVar(&s.failFast, "failfast", false, "with several runs: stop at the first violation")
+	f.StringVar(&s.markdown, "markdown", "", "append a table of the runs to this file, such as $GITHUB_STEP_SUMMARY")
+}
+
+// draw reads -scenario and -seeds. It fails on a name or a range that there is not.
+func (s *suite) draw(scenarios, seeds string, seed uint64) error {
+	if s.repeat < 1 || s.parallel < 1 || s.shrink < 0 {
+		return errors.New("-repeat and -parallel are at least 1, and -shrink is at least 0")
+	}
 	for name := range strings.SplitSeq(scenarios, ",") {
 		if _, err := plan.FindScenario(name); err != nil {
-			return nil, err
+			return err
 		}
 		s.scenarios = append(s.scenarios, name)
 	}
 	if seeds == "" {
-		return s, nil
+		s.seeds = []uint64{seed}
+		return nil
 	}
 	from, to, isRange := strings.Cut(seeds, "..")
 	first, err := strconv.ParseUint(from, 10, 64)
@@ -44,78 +70,154 @@ func newSuite(scenarios, seeds string, seed uint64) (*suite, error) {
 		last, err = strconv.ParseUint(to, 10, 64)
 	}
 	if err != nil || first == 0 || last < first || last-first >= 100_000 {
-		return nil, fmt.Errorf("-seeds is %q, want a number above 0 or a range such as 1..20", seeds)
+		return fmt.Errorf("-seeds is %q, want a number above 0 or a range such as 1..20", seeds)
 	}
-	s.seeds = nil
 	for n := first; n <= last; n++ {
 		s.seeds = append(s.seeds, n)
 	}
-	return s, nil
+	return nil
 }
 
-// run makes the runs. Each run has its own directory in cfg.Dir, and one junit.xml lists all runs, also those that were
-// not made. The status is that of the worst run: violation, then could not be made, then unknown, then pass.
+// configs has the configuration of each run, with a directory of its own in cfg.Dir.
+func (s *suite) configs(cfg chaos.Config, replay func(scenario string, seed uint64) string) []chaos.Config {
+	var all []chaos.Config
+	for _, scenario := range s.scenarios {
+		for _, seed := range s.seeds {
+			for n := range s.repeat {
+				one := cfg
+				one.Scenario, one.Seed, one.Replay = scenario, seed, replay(scenario, seed)
+				one.Dir = filepath.Join(cfg.Dir, fmt.Sprintf("%s-%d", scenario, seed))
+				if s.repeat > 1 {
+					one.Dir += fmt.Sprintf("-%d", n+1)
+				}
+				one.HTML, one.JSON, one.JUnit = "", "", ""
+				if cfg.Plan != nil {
+					own := *cfg.Plan
+					own.Seed, one.Plan = seed, &own
+				}
+				all = append(all, one)
+			}
+		}
+	}
+	return all
+}
+
+// run makes the runs. One junit.xml in cfg.Dir lists all runs, also those that were not made. The status is that of
+// the worst run: violation, then could not be made, then unknown, then pass.
 func (s *suite) run(ctx context.Context, cfg chaos.Config, replay func(scenario string, seed uint64) string,
 	stdout, stderr io.Writer,
 ) int {
-	var runs []report.SuiteRun
-	worst, junit := exitPass, cfg.JUnit
-	dir := cfg.Dir
+	junit := cfg.JUnit
 	if junit == "" {
-		junit = filepath.Join(dir, "junit.xml")
+		junit = filepath.Join(cfg.Dir, "junit.xml")
 	}
-	for _, scenario := range s.scenarios {
-		for _, seed := range s.seeds {
-			one := report.SuiteRun{Scenario: scenario, Seed: seed}
-			switch {
-			case ctx.Err() != nil:
-				one.Skipped = "not run: " + context.Cause(ctx).Error()
-				worst = worse(worst, exitUnknown)
-			case s.failFast && worst == exitViolation:
-				one.Skipped = "not run: there is a violation, and -failfast was given"
-			default:
-				cfg.Scenario, cfg.Seed, cfg.Replay = scenario, seed, replay(scenario, seed)
-				cfg.Dir = filepath.Join(dir, fmt.Sprintf("%s-%d", scenario, seed))
-				cfg.HTML, cfg.JSON, cfg.JUnit = "", "", ""
-				worst = worse(worst, s.runOne(ctx, cfg, &one, stdout, stderr))
-			}
-			if one.Skipped != "" {
-				fmt.Fprintf(stdout, "SKIPPED: %s, seed %d: %s\n", scenario, seed, one.Skipped)
-			}
-			runs = append(runs, one)
-		}
-	}
+	m := &making{suite: s, stdout: stdout, stderr: stderr}
+	runs := m.all(ctx, s.configs(cfg, replay))
 	if err := s.write(junit, runs); err != nil {
-		worst = worse(worst, setupFailed(stderr, err))
+		m.worst = worse(m.worst, setupFailed(stderr, err))
 	}
 	fmt.Fprintf(stdout, "%d runs: %s\n", len(runs), junit)
-	if shown := len(runs) - skipped(runs); shown == 0 && worst == exitPass {
+	if shown := len(runs) - skipped(runs); shown == 0 && m.worst == exitPass {
 		fmt.Fprintln(stderr, "redlock-chaos: every scenario was skipped, so nothing was shown")
-		worst = exitUnknown
+		return exitUnknown
 	}
-	return worst
+	return m.worst
 }
 
-// runOne makes one of the runs and says how it went. What one run can't write keeps nothing from the others.
-func (s *suite) runOne(ctx context.Context, cfg chaos.Config, one *report.SuiteRun, stdout, stderr io.Writer) int {
-	if cfg.Plan != nil {
-		own := *cfg.Plan
-		own.Seed, cfg.Plan = cfg.Seed, &own
+// making makes the runs of a suite.
+type making struct {
+	*suite
+	mu             sync.Mutex // guards the rest
+	worst          int
+	stdout, stderr io.Writer
+}
+
+// all makes the runs, several at once, and then those that are to be made alone.
+func (m *making) all(ctx context.Context, configs []chaos.Config) []report.SuiteRun {
+	runs := make([]report.SuiteRun, len(configs))
+	again := make([]bool, len(configs))
+	var group errgroup.Group
+	group.SetLimit(m.parallel)
+	for i := range configs {
+		group.Go(func() error {
+			runs[i], again[i] = m.one(ctx, configs[i], m.parallel > 1)
+			return nil
+		})
 	}
+	_ = group.Wait()
+	for i := range configs {
+		if again[i] {
+			runs[i], _ = m.one(ctx, configs[i], false)
+		}
+	}
+	return runs
+}
+
+// one makes one of the runs and prints its result. If it shared the machine with others, and nothing was found because
+// it had too little time, it only asks for another run. What one run can't write keeps nothing from the others.
+func (m *making) one(ctx context.Context, cfg chaos.Config, shared bool) (run report.SuiteRun, again bool) {
+	run = report.SuiteRun{Scenario: cfg.Scenario, Seed: cfg.Seed}
+	var out, errs bytes.Buffer
+	status := exitPass
+	switch m.mu.Lock(); {
+	case ctx.Err() != nil:
+		run.Skipped, status = "not run: "+context.Cause(ctx).Error(), exitUnknown
+	case m.failFast && m.worst == exitViolation:
+		run.Skipped = "not run: there is a violation, and -failfast was given"
+	default:
+		m.mu.Unlock()
+		status = m.make(ctx, cfg, &run, &out, &errs)
+		m.mu.Lock()
+	}
+	defer m.mu.Unlock()
+	if rep := run.Report; shared && rep != nil && rep.Starved && rep.Verdict == report.Unknown {
+		fmt.Fprintf(m.stdout, "AGAIN: %s, seed %d: the machine gave the run too little time beside others\n",
+			run.Scenario, run.Seed)
+		return run, true
+	}
+	if run.Skipped != "" {
+		fmt.Fprintf(&out, "SKIPPED: %s, seed %d: %s\n", run.Scenario, run.Seed, run.Skipped)
+	}
+	m.worst = worse(m.worst, status)
+	_, _ = m.stdout.Write(out.Bytes())
+	_, _ = m.stderr.Write(errs.Bytes())
+	return run, false
+}
+
+func (m *making) make(ctx context.Context, cfg chaos.Config, run *report.SuiteRun, stdout, stderr io.Writer) int {
 	rep, err := chaos.Run(ctx, cfg)
 	if rep == nil && errors.Is(err, workload.ErrUnsupported) {
-		one.Skipped = err.Error()
+		run.Skipped = err.Error()
 		return exitPass
 	}
 	status := exitPass
 	if err != nil {
-		one.Failed, status = err.Error(), setupFailed(stderr, err)
+		run.Failed, status = err.Error(), setupFailed(stderr, err)
 	}
-	if one.Report = rep; rep != nil {
+	if run.Report = rep; rep != nil {
 		summarize(stdout, rep)
 		status = worse(status, exitOf(rep.Verdict))
+		m.shrinkPlan(ctx, cfg, rep, stdout, stderr)
 	}
 	return status
+}
+
+// shrinkPlan looks for a smaller plan after a violation. A search that fails takes nothing from the run's result.
+func (s *suite) shrinkPlan(ctx context.Context, cfg chaos.Config, rep *chaos.Report, stdout, stderr io.Writer) {
+	if s.shrink == 0 || rep.Verdict != report.Violation {
+		return
+	}
+	cfg.Progress, cfg.Log = nil, nil
+	smaller, err := chaos.Shrink(ctx, cfg, rep, s.shrink)
+	if err != nil {
+		fmt.Fprintf(stderr, "redlock-chaos: looking for a smaller plan: %v\n", err)
+	}
+	if smaller == rep {
+		fmt.Fprintf(stdout, "  no smaller plan was convicted in %d runs\n", s.shrink)
+		return
+	}
+	fmt.Fprintf(stdout, "  convicted with %d of %d steps in %v too: %s\n", len(smaller.Plan.Steps), len(rep.Plan.Steps),
+		time.Duration(smaller.Plan.Duration), smaller.Replay)
 }
 
 // worse returns the status that matters more.

@@ -74,6 +74,8 @@ func TestASuiteOfNothingIsNoPass(t *testing.T) {
 		"want a number":   {"-scenario", "calm", "-seeds", "5..2"},
 		"a range such as": {"-scenario", "calm", "-seeds", "many"},
 		"single run":      {"-scenario", "calm,bridge", "-json", "x.json"},
+		"at least 1":      {"-scenario", "calm", "-repeat", "0"},
+		"-parallel 1":     {"-backend", "external", "-addrs", "127.0.0.1:1", "-parallel", "2"},
 	} {
 		status, stdout, stderr := execute(t.Context(), t,
 			append([]string{"run", "-backend", "embedded", "-quiet", "-dir", t.TempDir()}, args...)...)
@@ -116,4 +118,26 @@ func TestHazard134AViolationIsNotLostByWhatComesAfterIt(t *testing.T) {
 		}
 	}
 	cancel()
+}
+
+// TestRunsAreRepeatedAndMadeAtOnce has two seeds, twice each, of a lock whose releases fail, and makes a plan smaller.
+func TestRunsAreRepeatedAndMadeAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	status, stdout, stderr := execute(t.Context(), t, "run", "-backend", "embedded", "-dir", dir, "-ttl", "10s",
+		"-subject", "release-errors", "-scenario", "calm", "-seeds", "1..2", "-repeat", "2", "-parallel", "2",
+		"-shrink", "1", "-duration", "4s")
+	shrunk := strings.Count(stdout, "convicted with 0 of 0 steps in ") + strings.Count(stdout, "no smaller plan")
+	if status == exitPass || strings.Count(stdout, "VIOLATION") != shrunk {
+		t.Errorf("status %d: %s%s", status, stdout, stderr)
+	}
+	for _, run := range []string{"calm-1-1", "calm-1-2", "calm-2-1", "calm-2-2"} {
+		if _, err := os.Stat(filepath.Join(dir, run, "report.html")); err != nil {
+			t.Error(err)
+		}
+	}
+	if raw, err := os.ReadFile(filepath.Join(dir, "junit.xml")); err != nil ||
+		strings.Count(string(raw), "/verdict") != 4 {
+		t.Errorf("%s, %v", raw, err)
+	}
 }
