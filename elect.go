@@ -110,7 +110,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term 
 			return err
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("redlock: election %q: %w", e.key, ended(ctx))
+			return fmt.Errorf("redlock: election %s: %w", brief(e.key), ended(ctx))
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -123,7 +124,7 @@ type QuorumError struct {
 // Error is one line that says what to look at: the key, the count, and every master that did not grant.
 func (e *QuorumError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v: %s %q: granted %d of %d", e.Reason, e.Op, e.Key, e.Granted, e.N)
+	fmt.Fprintf(&b, "%v: %s %s: granted %d of %d", e.Reason, e.Op, brief(e.Key), e.Granted, e.N)
 	if e.Set != "" {
 		fmt.Fprintf(&b, " of the %s masters", e.Set)
 	}
@@ -147,14 +148,22 @@ func (r NodeResult) say() string {
 	case r.Err != nil:
 		return strings.ReplaceAll(r.Err.Error(), "\n", " ") // one line, whatever a client joins
 	case r.Vote == Refused && r.Key != "" && r.TTL <= 0:
-		return fmt.Sprintf("refused because of %q", r.Key)
+		return "refused because of " + brief(r.Key)
 	case r.Vote == Refused && r.Key != "":
-		return fmt.Sprintf("refused because of %q, free in %v", r.Key, r.TTL)
+		return fmt.Sprintf("refused because of %s, free in %v", brief(r.Key), r.TTL)
 	case r.Vote == Refused && r.TTL > 0:
 		return fmt.Sprintf("refused, free in %v", r.TTL)
 	default:
 		return r.Vote.String()
 	}
+}
+
+// brief returns a key in quotes, and only the beginning of a long one: a key may have 64 KiB, and a lock many keys.
+func brief(key string) string {
+	if len(key) <= 256 {
+		return strconv.Quote(key)
+	}
+	return fmt.Sprintf("%.200q…(%d bytes)", key, len(key))
 }
 
 // Unwrap returns the sentinel, and nothing of the single masters.
@@ -183,7 +192,7 @@ type waitError struct {
 }
 
 func (e *waitError) Error() string {
-	return fmt.Sprintf("redlock: gave up waiting for %q: %v; last attempt: %v", e.key, e.ended, e.last)
+	return fmt.Sprintf("redlock: gave up waiting for %s: %v; last attempt: %v", brief(e.key), e.ended, e.last)
 }
 
 func (e *waitError) Unwrap() []error { return []error{e.ended, e.last} }
@@ -249,15 +258,15 @@ func (k *Lock) failure(ctx context.Context, f *hold.Failure) *failure {
 	l, name := k.locker, opName(f.Op, f.Verifies)
 	switch f.Fault {
 	case hold.Cancelled:
-		return failed(fmt.Errorf("redlock: %s %q: %w", name, k.Key(), ended(ctx)))
+		return failed(fmt.Errorf("redlock: %s %s: %w", name, brief(k.Key()), ended(ctx)))
 	case hold.Ended:
-		return failed(fmt.Errorf("redlock: %s %q: %w", name, k.Key(), k.hold.Over()))
+		return failed(fmt.Errorf("redlock: %s %s: %w", name, brief(k.Key()), k.hold.Over()))
 	case hold.OtherToken:
-		return failed(fmt.Errorf("redlock: %s %q: %w: masters have given another token than was asked for "+
-			"(single.Request.Exact)", name, k.Key(), ErrMisconfigured))
+		return failed(fmt.Errorf("redlock: %s %s: %w: masters have given another token than was asked for "+
+			"(single.Request.Exact)", name, brief(k.Key()), ErrMisconfigured))
 	case hold.LastToken:
-		return failed(fmt.Errorf("redlock: %s %q: the fencing counter has reached the greatest token, %d",
-			name, k.Key(), uint64(single.MaxToken)))
+		return failed(fmt.Errorf("redlock: %s %s: the fencing counter has reached the greatest token, %d",
+			name, brief(k.Key()), uint64(single.MaxToken)))
 	case hold.Unreached:
 		return failedVotes(failUnreached, k.unreached(f.Result, l.decisive(&f.Result.Facts)))
 	case hold.Refusal, hold.Absent, hold.Late:

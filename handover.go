@@ -31,8 +31,9 @@ import (
 //     these counters.
 //   - The hold has lapsed, another owner has had the key, and then a late request of the old process sets the key
 //     again. When the old process hands over, it knows the masters to which such a request may be on its way. These
-//     masters don't count, and if too many are in doubt, no process attaches. On each of the other masters the key
-//     has been there all the time, so no other owner has had a quorum of these masters.
+//     masters don't count, nor do masters with other names, which may be the same servers. If too few are left, no
+//     process attaches. On each of the other masters the key has been there all the time, so no other owner has had a
+//     quorum of these masters.
 //   - The key is gone, or another's, or fewer than a quorum have it: no quorum replaces a value that is not there.
 //   - The answers are lost. A repeated request finds the new owner, and is granted. If the quorum is in doubt, the
 //     attempt ends like an acquisition: every key that it may have got is released, even if it arrives late. Another
@@ -86,7 +87,7 @@ func (h Handover) Token() uint64 { return h.data().Token }
 
 // String does not show the secret.
 func (h Handover) String() string {
-	return fmt.Sprintf("handover of %q, token %d", h.Key(), h.Token())
+	return fmt.Sprintf("handover of %s, token %d", brief(h.Key()), h.Token())
 }
 
 // GoString does not show the secret either.
@@ -191,9 +192,10 @@ func (l *Locker) namesOf(masters uint64) (names []string) {
 // attached; [ErrNoQuorum] if too few masters answered; or [ErrExpired]. With [ErrInvalid] (also for another
 // [Options].Prefix), [ErrClosed] and [ErrOutdated] nothing was sent.
 //
-// A Handover names the masters that have the key by address, so both processes must use the same addresses. If those
-// masters are no quorum of this Locker's, or of one of its sets ([NewJoint]), the error matches [ErrInvalid]. Then
-// nothing was sent, and a process with the old masters can still attach.
+// A Handover names the masters that have the key by address, so both processes must use the same addresses: a master
+// with another address does not count. If those masters are no quorum of this Locker's, or of one of its sets
+// ([NewJoint]), the error matches [ErrInvalid]. Then nothing was sent, and a process with the old masters can still
+// attach.
 //
 // Attach can't know whether the old process has stopped its work. A resource that checks tokens refuses the old
 // process after the new process's first change.
@@ -258,7 +260,7 @@ func (l *Locker) attach(ctx context.Context, s *spec, h *handover) (*Lock, error
 	}
 	a := hold.Ask{AsOf: asOf, From: string(h.Owner), Token: max(h.Token+1, l.env.Tokens.Propose())}
 	for i, name := range l.names {
-		if slices.Contains(h.Doubt, name) {
+		if slices.Contains(h.Doubt, name) || !slices.Contains(h.Masters, name) {
 			a.Doubt |= 1 << i
 		}
 	}

@@ -148,29 +148,47 @@ func TestAFailedAttachCanBeRepeated(t *testing.T) {
 }
 
 // Another owner had the lock in between. An old request that takes the lock has reached one master late, and that
-// vote does not count.
+// vote does not count, also if the new process knows that master by another name.
 func TestAKeyThatWasSetLateIsNotHandedOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		masters := memmaster.New(3)
-		masters[2].Behave(func(*single.Request) memmaster.Fate { return memmaster.Fate{Before: 6 * time.Second} })
-		lock, err := memLocker(t, masters).Acquire(t.Context(), "job", handedTTL, redlock.Fenced())
-		must(t, err)
-		synctest.Wait() // the third master has the request
-		h, err := lock.Handover()
-		must(t, err)
-		masters[2].Behave(nil)
-		masters[0].Forget()
-		other, err := memLocker(t, masters).TryAcquire(t.Context(), "job", time.Second, redlock.Fenced())
-		must(t, err)
-		must(t, other.Release(t.Context()))
-		pass(7 * time.Second)
-		if masters[1].Owner("job") != lock.Owner() || masters[2].Owner("job") != lock.Owner() {
-			t.Fatalf("the test shows nothing: m2 has %q, m3 %q", masters[1].Owner("job"), masters[2].Owner("job"))
-		}
-		if _, err := memLocker(t, masters).Attach(t.Context(), sent(t, h), handedTTL); err == nil {
-			t.Errorf("attached, though another owner had the lock (token %d) in between", other.Token())
-		}
-	})
+	for _, name := range []string{"m3:6379", "m3.example.com:6379"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { setLate(t, name) })
+		})
+	}
+}
+
+// renamed is a Master with another name.
+type renamed struct {
+	redlock.Master
+	name string
+}
+
+func (r renamed) Name() string { return r.name }
+
+func setLate(t *testing.T, name string) {
+	masters := memmaster.New(3)
+	masters[2].Behave(func(*single.Request) memmaster.Fate { return memmaster.Fate{Before: 6 * time.Second} })
+	lock, err := memLocker(t, masters).Acquire(t.Context(), "job", handedTTL, redlock.Fenced())
+	must(t, err)
+	synctest.Wait() // the third master has the request
+	h, err := lock.Handover()
+	must(t, err)
+	masters[2].Behave(nil)
+	masters[0].Forget()
+	other, err := memLocker(t, masters).TryAcquire(t.Context(), "job", time.Second, redlock.Fenced())
+	must(t, err)
+	must(t, other.Release(t.Context()))
+	pass(7 * time.Second)
+	if masters[1].Owner("job") != lock.Owner() || masters[2].Owner("job") != lock.Owner() {
+		t.Fatalf("the test shows nothing: m2 has %q, m3 %q", masters[1].Owner("job"), masters[2].Owner("job"))
+	}
+	next, err := redlock.New([]redlock.Master{masters[0], masters[1], renamed{masters[2], name}},
+		redlock.Options{Clock: memmaster.NewClock(0)})
+	must(t, err)
+	closesAtLast(t, next)
+	if _, err := next.Attach(t.Context(), sent(t, h), handedTTL); err == nil {
+		t.Errorf("attached, though another owner had the lock (token %d) in between", other.Token())
+	}
 }
 
 // Holder returns the published value and the present token.

@@ -63,7 +63,7 @@ func (l *Locker) Holder(ctx context.Context, key string) (Holder, error) {
 	r, f := k.hold.Inspect(ctx)
 	if f != nil {
 		if f.Fault == hold.Cancelled {
-			return Holder{}, fmt.Errorf("redlock: holder of %q: %w", key, ended(ctx))
+			return Holder{}, fmt.Errorf("redlock: holder of %s: %w", brief(key), ended(ctx))
 		}
 		return Holder{}, k.failure(ctx, f).err
 	}

@@ -33,7 +33,7 @@ func (k *Lock) String() string {
 	if k.isNone() {
 		return "no lock"
 	}
-	return fmt.Sprintf("lock on %q #%s", strings.Join(k.Keys(), ","), k.ID())
+	return fmt.Sprintf("lock on %s #%s", brief(strings.Join(k.Keys(), ",")), k.ID())
 }
 
 // GoString is String, so that %#v shows no more.

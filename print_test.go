@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -121,5 +122,23 @@ func TestHazard113OptionsAreEnoughWithoutAClient(t *testing.T) {
 	}
 	if _, err := redlock.Open(masters, redlock.Options{DriftFactor: 2}); !errors.Is(err, redlock.ErrInvalid) {
 		t.Error(err)
+	}
+}
+
+func TestMessagesCutLongKeys(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]string{
+		"orders:42": `"orders:42"`, strings.Repeat("ö", 128): `"` + strings.Repeat("ö", 128) + `"`,
+		strings.Repeat("ö", 30_000): `"` + strings.Repeat("ö", 200) + `"…(60000 bytes)`,
+	} {
+		e := &redlock.QuorumError{
+			Reason: redlock.ErrHeld, Op: "acquire", Key: key, Quorum: 1, N: 1,
+			Nodes: []redlock.NodeResult{{Master: "m", Vote: redlock.Refused, Key: key, TTL: time.Second}},
+		}
+		want = fmt.Sprintf("redlock: held by another: acquire %s: granted 0 of 1, need 1 "+
+			"(m: refused because of %[1]s, free in 1s)", want)
+		if e.Error() != want {
+			t.Errorf("%q, want %q", e, want)
+		}
 	}
 }

@@ -256,7 +256,7 @@ func (l *Locker) ask(ctx context.Context, key string, ttl time.Duration, opts []
 		s.values = context.WithoutCancel(ctx)
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("redlock: acquire %q: %w", key, ended(ctx))
+		return nil, fmt.Errorf("redlock: acquire %s: %w", brief(key), ended(ctx))
 	}
 	return s, nil
 }

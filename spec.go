@@ -233,7 +233,7 @@ func (s *spec) enter(ctx context.Context, l *Locker) error {
 			s.Kind, s.owner, s.entered = single.Exclusive, outer.Owner(), true
 			return nil
 		default:
-			return fmt.Errorf("%w: %q", ErrAlreadyHeld, l.shown(s.Keys[0]))
+			return fmt.Errorf("%w: %s", ErrAlreadyHeld, brief(l.shown(s.Keys[0])))
 		}
 	}
 	return nil

@@ -42,7 +42,7 @@ func (l *Locker) wait(ctx context.Context, s *spec, since time.Duration) (k *Loc
 		if !f.is(failPassedLate) {
 			return k, w.rounds, f.error()
 		}
-		err = fmt.Errorf("redlock: acquire %q: %w", l.shown(s.Keys[0]), f.err)
+		err = fmt.Errorf("redlock: acquire %s: %w", brief(l.shown(s.Keys[0])), f.err)
 		again := &waiting{locker: l, spec: s, Progress: progress, rounds: w.rounds, last: failed(err)}
 		again.Attempts = w.Attempts + 1
 		switch { // as after a round that came too late
@@ -151,7 +151,7 @@ func (w *waiting) yield(ctx context.Context) (turn bool, err error) {
 		switch { // it is woken when the one before it leaves, and both may have been cancelled
 		case ctx.Err() == nil:
 		case w.last == nil:
-			return false, fmt.Errorf("redlock: acquire %q: %w", l.shown(w.spec.Keys[0]), ended(ctx))
+			return false, fmt.Errorf("redlock: acquire %s: %w", brief(l.shown(w.spec.Keys[0])), ended(ctx))
 		default:
 			return false, ended(ctx)
 		}

@@ -269,9 +269,22 @@ func (j *judgement) locking() {
 			"Its votes are always unknown.",
 			"Permit SET, GET, DEL, PTTL, EVAL and EVALSHA, and the commands that the scripts call.")
 	default:
-		j.add(Risk, "A lock could not be taken: "+sentence(j.probe.Error()), "Its votes are unknown.",
-			"Look up this error of the server.")
+		j.add(Risk, "A lock could not be taken: "+sentence(j.probe.Error()), "Its votes are unknown.", cure(j.probe))
 	}
+}
+
+// cure returns advice for a server's refusal to grant a lock.
+func cure(err error) string {
+	code, _, _ := strings.Cut(err.Error(), " ")
+	switch code {
+	case "OOM":
+		return "Raise maxmemory, also in its configuration file, or remove other data."
+	case "MISCONF":
+		return "Make room on its disk. It accepts writes again by itself, after seconds."
+	case "NOREPLICAS":
+		return "CONFIG SET min-replicas-to-write 0, also in its configuration file."
+	}
+	return "Look up this error of the server."
 }
 
 // otherKeys reports whether the server refused the trial lock because of its key. Then this user may be allowed other

@@ -116,7 +116,8 @@ func judgeGenerations(all []facts) []Finding {
 			Why:  "A process with an old list of masters does not learn from it that it is out of date.",
 			Fix: fmt.Sprintf("Processes with a generation write it when they use the master; redlock members "+
 				"-announce %d writes this one. "+
-				"If it was never announced, another program has written it: delete %s on the masters that have it.",
+				"If no process of yours has this number, another program has written it: delete %s on the masters "+
+				"that have it.",
 				greatest, single.GenerationKey),
 		}
 		switch {

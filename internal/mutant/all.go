@@ -198,6 +198,12 @@ func rules() []Mutant {
 			Tests: in(".", "TestAKeyThatWasSetLateIsNotHandedOver"),
 		},
 		{
+			Name:   "attach-by-another-name",
+			Breaks: "a master in doubt is trusted by another name",
+			Edits:  []Edit{{"handover.go", " || !slices.Contains(h.Masters, name)", ""}},
+			Tests:  in(".", "TestAKeyThatWasSetLateIsNotHandedOver"),
+		},
+		{
 			Name:   "semaphore-with-a-slot-more",
 			Breaks: "a semaphore has a slot more than it has permits",
 			Edits:  []Edit{{"semaphore/semaphore.go", "slots: make([]string, n)}", "slots: make([]string, n+1)}"}},

@@ -273,14 +273,29 @@ func TestHazard125TheOutageAlertFiresWithinAMinute(t *testing.T) {
 		time.Since(began).Round(time.Second), scrapes)
 	for panel, exprs := range dashboard(t) {
 		for _, expr := range exprs {
-			expr = strings.ReplaceAll(expr, "$__rate_interval", "1m")
-			body := ask(t, address, "/api/v1/query?query="+url.QueryEscape(expr))
-			if !strings.Contains(body, `"value":[`) {
+			if values, body := query(t, address, expr); values == 0 {
 				t.Errorf("panel %s: %s is answered with %q", panel, expr, body)
 			}
 		}
 	}
+	// The negative controls: a series that does not exist, a label's value that nothing has, a query that is none.
+	for _, expr := range []string{
+		"sum by (result) (rate(redlock_acquired_total[$__rate_interval]))",
+		`sum by (master) (rate(redlock_votes_total{vote="silent"}[$__rate_interval]))`, "sum(redlock_held",
+	} {
+		if values, body := query(t, address, expr); values > 0 {
+			t.Errorf("%s is answered with %q", expr, body)
+		}
+	}
 	o.end()
+}
+
+// query returns how many series the answer to a query of the dashboard has, and the answer.
+func query(t *testing.T, address, expr string) (series int, body string) {
+	t.Helper()
+	expr = strings.ReplaceAll(expr, "$__rate_interval", "1m")
+	body = ask(t, address, "/api/v1/query?query="+url.QueryEscape(expr))
+	return strings.Count(body, `"value":[`), body
 }
 
 // dashboard returns the queries of each panel.

@@ -97,7 +97,10 @@ func TestHazard127EveryCommandSaysWhyAMasterCantBeUsed(t *testing.T) {
 	t.Parallel()
 	locked := "redis://" + redistest.Start(t, redistest.WithPassword("sesame")).Addr()
 	plain := strings.Replace(redistest.Start(t).URL(), "redis://", "rediss://", 1)
-	for _, command := range []string{"status k", "list", "members", "bench", "release -force k", "doctor"} {
+	for _, command := range []string{
+		"status k", "list", "members", "bench", "release -force k", "doctor", "run -key k -try -- true",
+		"hold -key k -wait 1s", "acquire -key k -ttl 1m -try -out " + filepath.Join(t.TempDir(), "lock"),
+	} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
 			for masters, want := range map[string]string{locked: "password", plain: "TLS"} {

@@ -74,7 +74,7 @@ func (t *taker) with(ctx context.Context, io *terminal, options []redlock.Option
 	h, err := t.acquire(ctx, io, locker, options)
 	if err != nil {
 		closeSoon(locker, attemptTimeout)
-		return t.log.last(t.conflict(err))
+		return t.log.last(t.conflict(t.masters.silent(err)))
 	}
 	t.record.acquired(h)
 	t.log.tell(entry{Event: eventAcquired, Slot: h.slot, Token: t.token(h), Waited: h.waited.Seconds()},

@@ -259,6 +259,19 @@ func (m *masterFlags) lockerOver(f *fleet, observe func(redlock.Event)) (*redloc
 	return redlock.New(f.voters(0), opts)
 }
 
+// silent adds the likely reason if rediss:// masters did not answer in time and the error has no reason yet: a server
+// without TLS waits for the rest of a line.
+func (m *masterFlags) silent(err error) error {
+	text := err.Error()
+	if !errors.Is(err, redlock.ErrNoQuorum) || !strings.Contains(text, "no answer in time") ||
+		strings.Contains(text, "TLS") || !slices.ContainsFunc(slices.Concat(m.urls, m.next), func(url string) bool {
+		return strings.HasPrefix(url, "rediss:") || strings.HasPrefix(url, "valkeys:")
+	}) {
+		return err
+	}
+	return fmt.Errorf("%w; a port without TLS (redis://) does not answer a rediss:// client", err)
+}
+
 // voters are the masters of one set.
 func (f *fleet) voters(set int) []redlock.Master {
 	voters := make([]redlock.Master, len(f.sets[set].at))
