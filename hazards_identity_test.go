@@ -172,11 +172,6 @@ func TestHazard81AFewReadersOnAMasterEachAreNoQuorum(t *testing.T) {
 		for range test.real {
 			locks = append(locks, take(t, l, k, longTTL, redlock.Shared()))
 		}
-		h, err := l.Holder(t.Context(), k)
-		must(t, err)
-		if h.Held != test.held {
-			t.Errorf("%s: %+v, want %d locks", name, h, test.real)
-		}
 		redistest.Eventually(t, promptly, func() bool { // a decided acquisition may be on its way to a third master
 			h, err := l.Holder(t.Context(), k)
 			must(t, err)

@@ -3,6 +3,7 @@
 package report
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
@@ -147,3 +148,16 @@ type Sample struct {
 
 // Failed tells whether the verdict is anything but pass.
 func (r *Report) Failed() bool { return r.Verdict != Pass }
+
+// ShowsNothing tells whether the run has no verdict because the machine gave it too little time. Such a run is evidence
+// neither for the lock nor against it.
+func (r *Report) ShowsNothing() bool {
+	found := slices.ContainsFunc(r.Violations, func(v oracle.Violation) bool {
+		return !v.Unknown || v.Oracle != oracle.NameAvailability && v.Oracle != oracle.NameVictims
+	})
+	return (r.Starved || r.Unjudged()) && r.Verdict == Unknown && !found
+}
+
+// Unjudged tells whether less than a tenth of the attempts could be judged. The others fell in a time without a
+// majority, or in one when the machine stood still.
+func (r *Report) Unjudged() bool { return 10*r.Service.Attempts < r.Service.Total }

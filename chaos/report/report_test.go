@@ -245,3 +245,32 @@ func TestThePageDrawsVotesOnlyIfThereAreAny(t *testing.T) {
 		t.Error("the page draws votes, and there are none")
 	}
 }
+
+func TestARunShowsNothingIfTheMachineGaveItNoTime(t *testing.T) {
+	found := []oracle.Violation{{Oracle: oracle.NameValidity, Unknown: true}}
+	unjudged := []oracle.Violation{{Oracle: oracle.NameAvailability, Unknown: true}}
+	for name, tt := range map[string]struct {
+		rep  report.Report
+		want bool
+	}{
+		"no time at all":               {report.Report{Starved: true, Verdict: report.Unknown}, true},
+		"no verdict for other reasons": {report.Report{Verdict: report.Unknown}, false},
+		"it passed":                    {report.Report{Starved: true, Verdict: report.Pass}, false},
+		"it was convicted":             {report.Report{Starved: true, Verdict: report.Violation}, false},
+		"too few attempts were judged": {
+			report.Report{Starved: true, Verdict: report.Unknown, Violations: unjudged}, true,
+		},
+		"something was found": {report.Report{Starved: true, Verdict: report.Unknown, Violations: found}, false},
+	} {
+		if got := tt.rep.ShowsNothing(); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	for judged, want := range map[int]bool{9: true, 10: false} {
+		slow := report.Report{Verdict: report.Unknown}
+		slow.Service.Attempts, slow.Service.Total = judged, 100
+		if slow.ShowsNothing() != want {
+			t.Errorf("a run that judged %d of 100 attempts shows nothing: %v", judged, !want)
+		}
+	}
+}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/seed-624411e5/redlock/chaos"
 	"github.com/seed-624411e5/redlock/chaos/masters"
-	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/report"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
@@ -38,12 +37,12 @@ func Run(t *testing.T, cfg chaos.Config, enough ...func(*chaos.Report) bool) *ch
 			redistest.NothingTested(t, err)
 		case err != nil:
 			t.Fatal(err)
-		case !starved(rep) && !hurried(rep, enough):
+		case !rep.ShowsNothing() && !hurried(rep, enough):
 			return rep
 		}
 		t.Logf("the machine stood still for %.0f ms of %d, so nothing was shown: %s", rep.StalledMS, rep.DurationMS,
 			strings.Join(rep.Reasons, "\n"))
-		if unjudged(rep) && !doubled {
+		if rep.Unjudged() && !doubled {
 			cfg, doubled = twice(cfg), true
 		}
 	}
@@ -104,16 +103,3 @@ func hurried(rep *chaos.Report, enough []func(*chaos.Report) bool) bool {
 	return rep.Starved && rep.Verdict == report.Pass &&
 		slices.ContainsFunc(enough, func(enough func(*chaos.Report) bool) bool { return !enough(rep) })
 }
-
-// starved reports that a run has no verdict because the machine gave it too little time. Such a run
-// shows nothing, neither about a lock that must pass nor about one that must be caught.
-func starved(rep *chaos.Report) bool {
-	found := slices.ContainsFunc(rep.Violations, func(v oracle.Violation) bool {
-		return !v.Unknown || v.Oracle != oracle.NameAvailability && v.Oracle != oracle.NameVictims
-	})
-	return (rep.Starved || unjudged(rep)) && rep.Verdict == report.Unknown && !found
-}
-
-// unjudged reports that too few attempts could be judged: the others fell in a time without a
-// majority, or in a time when the machine stood still.
-func unjudged(rep *chaos.Report) bool { return 10*rep.Service.Attempts < rep.Service.Total }

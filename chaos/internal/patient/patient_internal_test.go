@@ -4,39 +4,9 @@ import (
 	"testing"
 
 	"github.com/seed-624411e5/redlock/chaos"
-	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/plan"
 	"github.com/seed-624411e5/redlock/chaos/report"
 )
-
-func TestOnlyARunThatShowedNothingIsRepeated(t *testing.T) {
-	found := []oracle.Violation{{Oracle: oracle.NameValidity, Unknown: true}}
-	unjudged := []oracle.Violation{{Oracle: oracle.NameAvailability, Unknown: true}}
-	for name, tt := range map[string]struct {
-		rep  chaos.Report
-		want bool
-	}{
-		"no time at all":               {chaos.Report{Starved: true, Verdict: report.Unknown}, true},
-		"no verdict for other reasons": {chaos.Report{Verdict: report.Unknown}, false},
-		"it passed":                    {chaos.Report{Starved: true, Verdict: report.Pass}, false},
-		"it was convicted":             {chaos.Report{Starved: true, Verdict: report.Violation}, false},
-		"too few attempts were judged": {
-			chaos.Report{Starved: true, Verdict: report.Unknown, Violations: unjudged}, true,
-		},
-		"something was found": {chaos.Report{Starved: true, Verdict: report.Unknown, Violations: found}, false},
-	} {
-		if got := starved(&tt.rep); got != tt.want {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-	for judged, want := range map[int]bool{9: true, 10: false} {
-		slow := chaos.Report{Verdict: report.Unknown}
-		slow.Service.Attempts, slow.Service.Total = judged, 100
-		if starved(&slow) != want {
-			t.Errorf("a run that judged %d of 100 attempts is repeated: %v", judged, !want)
-		}
-	}
-}
 
 func TestAPassThatShowsTooLittleIsRepeatedOnlyIfTheMachineWasBusy(t *testing.T) {
 	few := func(rep *chaos.Report) bool { return rep.Acquisitions >= 5 }
