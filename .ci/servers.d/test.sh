@@ -126,7 +126,7 @@ test_servers() {
 		there=(this-machine)
 	fi
 	build
-	export GOFLAGS=-buildvcs=false
+	export GOFLAGS="${GOFLAGS:--buildvcs=false}"
 	for name in "${there[@]}"; do
 		while (($(jobs -pr | wc -l) >= 2)); do wait -n; done
 		on_one "$name" &
