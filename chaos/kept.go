@@ -14,15 +14,13 @@ import (
 // at once. So a renewed hold may be lost without a defect if the client could reach too few masters
 // with the key.
 
-// lostByRight reports that a hold, which the oracle kept has found lost, was.
-func (r *run) lostByRight(v *history.View, x oracle.Violation) bool {
-	i := slices.IndexFunc(v.Attempts, func(a history.Attempt) bool { return a.ID == x.Attempts[0] })
-	a := &v.Attempts[i]
+// lostByRight reports that a lost hold could not be extended.
+func (r *run) lostByRight(a *history.Attempt) bool {
 	from, to := oracle.LastTTL(a)
 	for _, set := range r.setsOf(a.Owner) {
 		able := 0
 		for _, m := range set {
-			if r.reach.awayFor(a.Client, m, from, to) <= (to-from)/5 && r.watch.had(m, a.Key, a.Owner, from, to) {
+			if r.reach.awayFor(a.Client, m, from, to) <= (to-from)/5 && r.had(m, a, from, to) {
 				able++
 			}
 		}
@@ -33,14 +31,19 @@ func (r *run) lostByRight(v *history.View, x oracle.Violation) bool {
 	return false
 }
 
-// had reports that a master was seen to have the key for the owner nearly all the time. Of a key that is not watched it
-// is not known that it had not.
-func (w *watch) had(master int, key, owner string, from, to int64) bool {
-	k := slices.Index(w.keys, key)
-	if k < 0 {
-		return true
+// had reports that a master had the key of a hold. A master out of reach at the acquisition gets the key no earlier than
+// with the first extension that reaches it. So a hold of a key that nobody watches, and that was lost in its second
+// ttl, did not have such a master.
+func (r *run) had(master int, a *history.Attempt, from, to int64) bool {
+	if slices.Contains(r.watch.keys, a.Key) {
+		return r.watch.had(master, a.Key, a.Owner, from, to)
 	}
-	seen, has := 0, 0
+	return to-a.Return >= 2*a.TTL || r.reach.awayFor(a.Client, master, a.Call, a.Return) == 0
+}
+
+// had reports that a master was seen to have the key for the owner nearly all the time.
+func (w *watch) had(master int, key, owner string, from, to int64) bool {
+	k, seen, has := slices.Index(w.keys, key), 0, 0
 	for i := range w.samples {
 		s := &w.samples[i]
 		if s.Master != master || !s.Up || s.At < from || s.Until > to {

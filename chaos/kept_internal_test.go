@@ -63,7 +63,41 @@ func TestALostHoldIsExcusedIfTooFewMastersWithItAreInReach(t *testing.T) {
 			if len(found) != 1 {
 				t.Fatalf("the oracle has found %v", found)
 			}
-			if got := r.lostByRight(v, found[0]); got != tt.want {
+			if got := r.lostByRight(&v.Attempts[0]); got != tt.want {
+				t.Errorf("lost by right: %t", got)
+			}
+		})
+	}
+}
+
+// Two of five masters are out of reach at the acquisition, and two others later: the two that come back lack the key.
+func TestAHoldDoesNotHaveMastersThatItsAcquisitionCouldNotReach(t *testing.T) {
+	const second = int64(time.Second)
+	for name, tt := range map[string]struct {
+		later []int // masters that are away from the second second on
+		lost  int64
+		want  bool
+	}{
+		"two others":                 {[]int{2, 3}, 10 * second, true},
+		"the same two":               {[]int{0, 1}, 10 * second, false},
+		"two others, two ttls later": {nil, 30 * second, false},
+		"none":                       {nil, 10 * second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := int64(0)
+			r := &run{plan: &plan.Plan{Masters: 5, Clients: 1}, watch: &watch{}}
+			r.reach = newReach(history.NewRecorder(func() int64 { return now }), 1, 5)
+			first := harm{masters: []int{0, 1}, leaves: masters.NoService}
+			r.reach.add(first, 1)
+			now = second
+			r.reach.add(first, -1)
+			now = 2 * second
+			r.reach.add(harm{masters: tt.later, leaves: masters.NoService}, 1)
+			a := history.Attempt{
+				Call: 0, Return: 1, TTL: 10 * second, Key: "k", Done: tt.lost, Stopped: history.Never,
+				ReleaseCall: history.Never,
+			}
+			if got := r.lostByRight(&a); got != tt.want {
 				t.Errorf("lost by right: %t", got)
 			}
 		})

@@ -56,8 +56,10 @@ func (r *run) judge() *Report {
 
 func (r *run) oracles(v *history.View, rep *Report) []oracle.Violation {
 	l := r.limits()
-	found := slices.DeleteFunc(ofHistory(v, l), func(x oracle.Violation) bool {
-		return x.Oracle == oracle.NameKept && r.lostByRight(v, x)
+	found := slices.DeleteFunc(ofHistory(v, l, r.lostByRight), func(x oracle.Violation) bool {
+		return x.Oracle == oracle.NameKept && slices.ContainsFunc(v.Attempts, func(a history.Attempt) bool {
+			return a.ID == x.Attempts[0] && r.lostByRight(&a)
+		})
 	})
 	found = append(found, r.watch.strangers(v)...)
 	found = append(found, r.watch.strays(r.reach.unused(), min(l.Orphan, r.profile.TTL/4))...)
@@ -136,7 +138,7 @@ func (r *run) describe(v *history.View) *Report {
 	}
 	r.count(rep, v)
 	if r.cfg.Neighbours {
-		q, _ := oracle.Victims(v, r.limits().Victim, r.limits().Settle, lateVictims)
+		q, _ := oracle.Victims(v, r.limits().Victim, r.limits().Settle, lateVictims, r.lostByRight)
 		rep.Neighbours = &q
 		rep.Notes = append(rep.Notes, r.aboutNeighbours(q))
 	}

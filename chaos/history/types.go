@@ -28,7 +28,7 @@ const (
 	ReleaseCall
 	// ReleaseReturn: the release was answered. Attempt, Outcome (Acquired means confirmed).
 	ReleaseReturn
-	// DoneClosed: the hold's Done channel closed. Attempt.
+	// DoneClosed: the hold's Done channel closed. Attempt, Value as for NoteSeen.
 	DoneClosed
 	// Stopped: the holder stopped acting for another reason than the above: it was killed, or it looked at its bound
 	// and left. Attempt, Note.

@@ -46,7 +46,8 @@ type Attempt struct {
 	Extensions   []Extension
 	// Moments in the hold's life; Never when they did not happen.
 	ReleaseCall, ReleaseReturn, Done, Stopped int64
-	Released                                  bool // the release was confirmed
+	DoneLooked                                int64 // when the holder had looked at its bound before Done closed
+	Released                                  bool  // the release was confirmed
 	Note                                      string
 	// CallEvent and ReturnEvent index the view's Events; ReturnEvent is -1 while pending.
 	CallEvent, ReturnEvent int
@@ -187,7 +188,7 @@ func (a *Attempt) add(e *Event, i int) {
 		a.Released = a.Released || e.Outcome == Acquired
 	case DoneClosed:
 		if e.At < a.Done {
-			a.Done, a.DoneEvent = e.At, i
+			a.Done, a.DoneEvent, a.DoneLooked = e.At, i, e.At-e.Value
 		}
 	case Stopped:
 		a.Stopped = min(a.Stopped, e.At)

@@ -36,6 +36,9 @@ func DoneAfterBound(v *history.View, tolerance time.Duration) []Violation {
 		if a.Done == history.Never && v.End <= latest {
 			continue
 		}
+		if a.Renew && a.Done != history.Never && bound-a.DoneLooked > a.TTL/10 {
+			continue // as for an extension that was seen late
+		}
 		out = append(out, late(a, bound))
 	}
 	return out

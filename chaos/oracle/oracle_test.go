@@ -205,6 +205,14 @@ func TestDoneAfterBound(t *testing.T) {
 			})
 			h.release(a, 150, 151)
 		}, 1},
+		{"closed late after renewals that nobody looked at", func(h *tape) {
+			a := h.hold(1, history.Plain, 0, 2, 100, renewed)
+			h.add(250, history.Event{Type: history.DoneClosed, Attempt: a, Value: 161 * ms})
+		}, 0},
+		{"closed late for one who looked", func(h *tape) {
+			a := h.hold(1, history.Plain, 0, 2, 100, renewed)
+			h.add(250, history.Event{Type: history.DoneClosed, Attempt: a, Value: 160 * ms})
+		}, 1},
 		{"renewed while nobody looked", func(h *tape) {
 			a := h.hold(1, history.Plain, 0, 2, 100)
 			h.add(160, history.Event{

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
@@ -173,8 +174,8 @@ type held struct {
 	ids   []uint64
 	key   string // the first
 	keys  []string
-	until int64 // reference time
-	seen  int64 // when until was looked at
+	until int64        // reference time
+	seen  atomic.Int64 // when until was looked at
 	// watch ends the goroutine that waits for Done, and waits for it.
 	watch func()
 }
@@ -216,8 +217,8 @@ func (w *Worker) acquire(ctx context.Context, r Request, number int) *held {
 		return nil
 	}
 	h.Hold = hold
-	h.seen = w.Sink.Now()
-	h.until = h.seen + int64(hold.Remaining())
+	h.seen.Store(w.Sink.Now())
+	h.until = h.seen.Load() + int64(hold.Remaining())
 	e.Owner, e.Token, e.Until, e.NoDone = hold.Owner(), hold.Token(), h.until, hold.Done() == nil
 	w.record(h, e)
 	h.watch = w.watchDone(h)
@@ -251,7 +252,7 @@ func (w *Worker) watchDone(h *held) (end func()) {
 				return
 			}
 		}
-		w.record(h, history.Event{Type: history.DoneClosed})
+		w.record(h, history.Event{Type: history.DoneClosed, Value: w.Sink.Now() - h.seen.Load()})
 	}()
 	return func() { close(stop); <-ended }
 }
@@ -302,8 +303,7 @@ func (w *Worker) still(h *held) bool {
 		w.record(h, history.Event{Type: history.Stopped, Note: "its bound passed"})
 		return false
 	}
-	before := h.seen
-	h.seen = now
+	before := h.seen.Swap(now)
 	// Reading the clock twice moves a bound by microseconds; a renewal moves it by a good part of the ttl.
 	if now+left > h.until+int64(w.Profile.TTL/50) {
 		h.until = now + left
