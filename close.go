@@ -68,7 +68,7 @@ func (l *Locker) awaitClose(ctx context.Context) error {
 func (l *Locker) awaitGoroutines(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() {
-		l.subscription.Close()
+		l.crowd.Subscription.Close()
 		l.checks.Wait()
 		_ = l.fanOut.Wait() // lanes return no errors
 		close(ended)

@@ -82,7 +82,7 @@ func SystemClock() Clock { return systemClock{} }
 func (o Options) ForTTL(ttl time.Duration) time.Duration { return o.requestTimeout(ttl) }
 
 // ID is under which name the Locker waits in the masters' queues.
-func (l *Locker) ID() string { return l.id }
+func (l *Locker) ID() string { return l.crowd.ID }
 
 // Pending counts the releases that the janitor has yet to see confirmed.
 func (l *Locker) Pending() int { return l.env.Janitor.Pending() }
@@ -97,13 +97,13 @@ func (l *Locker) HoldsMutex(locks ...*Lock) string {
 		"observer":     func() { l.observer.mu.Lock(); defer l.observer.mu.Unlock() },
 		"schedule":     func() { l.env.Schedule.Remove(new(schedule.Entry)) },
 		"janitor":      func() { l.env.Janitor.Pending() },
-		"subscription": func() { l.subscription.Subscribed() },
+		"subscription": func() { l.crowd.Subscription.Subscribed() },
 		"retention":    func() { l.env.Retained.Has("key", 0) },
-		"queue":        func() { l.queue.Wake(nil) },
+		"queue":        func() { l.crowd.Wake(nil) },
 	}
 	for _, k := range locks {
 		if k != nil {
-			takes["lock"] = func() { k.mu.Lock(); defer k.mu.Unlock(); k.hold.Over() }
+			takes["lock"] = func() { k.mu.Lock(); defer k.mu.Unlock(); _ = k.hold.Over() }
 		}
 	}
 	for name, take := range takes {

@@ -71,18 +71,18 @@ func (k *handle) Over(reason error) {
 
 // Answered implements [hold.Handle].
 func (k *handle) Answered(c *lane.Call, refused bool) {
-	k.spec.noteCounter(c)
+	k.spec.contest.NoteCounter(c)
 	if c.Request.Op != single.Release { // which may have been canceled
 		k.spec.complaints.note(k.locker, c, k.spec.Timeout)
 	}
 	if refused && c.Request.Op == single.Acquire {
-		k.spec.contest.note((*Lock)(k), c)
+		k.spec.contest.Note(&k.hold, c)
 	}
 }
 
 // Patience implements [hold.Handle].
 func (k *handle) Patience(took time.Duration) time.Duration {
-	return k.spec.contest.patience((*Lock)(k), took)
+	return k.spec.contest.Patience(&k.hold, took, k.locker.crowd.Slowest())
 }
 
 // lockOf returns the lock of a hold.
@@ -249,7 +249,7 @@ func (k *Lock) Release(ctx context.Context) error {
 		return invalid("nil context")
 	}
 	k.hold.Release(k.spec.MinHold > 0 && surplus.Is(ctx))
-	why, over, lost := k.hold.Outcome()
+	why, lost, over := k.hold.Outcome()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
@@ -265,6 +265,6 @@ func (k *Lock) Release(ctx context.Context) error {
 
 // lost reports of a lock that was released that it was over before that.
 func (k *Lock) lost() bool {
-	why, _, lost := k.hold.Outcome()
+	why, lost, _ := k.hold.Outcome()
 	return why != hold.Passed && (why != hold.Released || lost != nil && lost.Verdict == denied)
 }

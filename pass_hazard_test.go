@@ -18,7 +18,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// These tests try failures of passing locks on, real or possible. An attack on the first form of internal/hold found these
+// These tests try failures of passing locks on, real or possible. An attack on their first form found these
 // failures.
 
 // A process never has a key for longer than the ttl that it asked for, however often the lock was passed on. To show

@@ -110,6 +110,9 @@ func (r *rules) Judge(op single.Op, votes tally) verdict { return r.judge(op, vo
 // Majority implements [hold.Rules].
 func (r *rules) Majority(masters uint64) bool { return r.majority(masters) }
 
+// AnyMajority implements [contend.Sets].
+func (r *rules) AnyMajority(masters uint64) bool { return r.anyMajority(masters) }
+
 // judge returns the verdict of the votes so far in an operation.
 func (s electorates) judge(op single.Op, votes tally) verdict {
 	switch op {

@@ -57,13 +57,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/seed-624411e5/redlock/internal/contend"
 	"github.com/seed-624411e5/redlock/internal/generation"
 	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/lane"
@@ -82,18 +82,17 @@ type Locker struct {
 	names       []string
 	masters     []Master
 	sets        electorates          // that decide
+	rules       rules                // by which they do
 	owned       []Master             // closed with the Locker
 	preparers   []Preparer           // those among masters
 	fanOut      errgroup.Group       // every goroutine that carries requests to a master
 	env         hold.Env             // of its holds
 	observer    *observer            // nil without Options.Observer
 	complaining complaining          // masters, and since when
-	queue       *waitqueue.Queue     // of the waiters of this Locker
+	crowd       *contend.Crowd       // its waiters
 	current     *generation.Currency // that the masters know no configuration two generations newer
-	id          string               // under which it waits in arrival queues
 
-	subscription *subscription.Subscription
-	unreached    atomic.Int64 // the start of the first round that reached no quorum, since the last that did; 0: none
+	unreached atomic.Int64 // the start of the first round that reached no quorum, since the last that did; 0: none
 
 	closing chan struct{}  // closed when Close begins; nil in a Locker that New has not made
 	ended   chan struct{}  // closed when Close has returned
@@ -125,7 +124,6 @@ func newLocker(masters []Master, sets electorates, opts Options) (*Locker, error
 		clock:   opts.Clock,
 		masters: slices.Clone(masters),
 		sets:    sets,
-		id:      owner.Random(),
 		closing: make(chan struct{}),
 		ended:   make(chan struct{}),
 	}
@@ -142,9 +140,7 @@ func newLocker(masters []Master, sets electorates, opts Options) (*Locker, error
 	if opts.Observer != nil {
 		l.observer = newObserver(opts.Observer)
 	}
-	l.queue = waitqueue.New(l.sets.majority, func(d time.Duration, f func()) { l.clock.AfterFunc(d, f) })
 	l.initEnv()
-	l.subscription = newSubscription(l)
 	l.current = newCurrency(l)
 	return l, nil
 }
@@ -159,30 +155,18 @@ func (l *Locker) prepare(r *single.Request) {
 // after is the clock's AfterFunc as packages take it that know no Clock.
 func (l *Locker) after(d time.Duration, f func()) schedule.Timer { return l.clock.AfterFunc(d, f) }
 
-// newSubscription makes the Locker's subscription: on the Locker's own channel, a release names the key that the
-// Locker may take.
-func newSubscription(l *Locker) *subscription.Subscription {
+// listeners subscribe to the masters' messages on the Locker's own channel, where a release names the key that the
+// Locker may take. That of a master that can't notify is nil.
+func (l *Locker) listeners(id string) []subscription.Listen {
 	masters := make([]subscription.Listen, len(l.masters))
 	for i, m := range l.masters {
 		if m, ok := m.(Listener); ok {
 			masters[i] = func(ready func(), notified func(key string)) (stop func()) {
-				return m.Listen(single.ChannelPrefix+l.id, ready, notified)
+				return m.Listen(single.ChannelPrefix+id, ready, notified)
 			}
 		}
 	}
-	return subscription.New(subscription.Config{
-		Masters: masters, Majority: l.sets.majority, After: l.after, Ready: l.queue.Look,
-		Notified: l.notified,
-	})
-}
-
-// notified receives the messages of a master.
-func (l *Locker) notified(message string, master int) {
-	if key, kept := strings.CutPrefix(message, single.KeptPrefix); kept {
-		l.queue.LookAt([]string{key}) // for how long
-		return
-	}
-	l.queue.Notify(message, master, l.reserve()/2)
+	return masters
 }
 
 // Acquire takes the lock on key for ttl, and waits for it until ctx is done. Goroutines of one Locker that wait for
@@ -273,7 +257,7 @@ func (l *Locker) attempt(ctx context.Context, s *spec, w *waiting) (*Lock, *fail
 	began := l.clock.Now()
 	var turn waitqueue.Attempt
 	if w != nil {
-		if turn = l.queue.Begin(&w.entry, began); turn.Taken {
+		if turn = l.crowd.Begin(&w.entry, began); turn.Taken {
 			return nil, beingPassed
 		}
 	}
@@ -282,7 +266,7 @@ func (l *Locker) attempt(ctx context.Context, s *spec, w *waiting) (*Lock, *fail
 		a.Token = l.env.Tokens.Propose()
 	}
 	if s.Publishes {
-		a.Token = max(a.Token, s.counted.Load()+1)
+		a.Token = max(a.Token, s.contest.Counter()+1)
 		value = owner.NewPublished(l.opts.Identity, a.Token, s.value)
 	}
 	k, err := l.newLock(s, value)
@@ -296,13 +280,13 @@ func (l *Locker) attempt(ctx context.Context, s *spec, w *waiting) (*Lock, *fail
 		case w.latest != nil:
 			a.QueuedOn = w.latest.hold.QueuedOn()
 		}
-		w.latest, a.Waiter, a.Waited = k, l.id, began-w.Since
+		w.latest, a.Waiter, a.Waited = k, l.crowd.ID, began-w.Since
 		a.Queued, a.Polite = turn.MayBeQueued, turn.Polite
 	}
 	if turn.Followed {
 		a.Window = s.Window()
 	}
-	s.contest.enter(k)
+	s.contest.Enter(&k.hold)
 	if f := k.take(ctx, a); f != nil {
 		return nil, f
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/seed-624411e5/redlock/internal/contend"
@@ -24,12 +23,11 @@ const (
 type spec struct {
 	contend.Policy
 	hold.Terms
-	key        [1]string     // what keys begins as
-	owner      string        // "": a new one for every attempt
-	complaints complaints    // that its requests met
-	value      string        // that is published
-	contest    contest       // who is in the way of a try
-	counted    atomic.Uint64 // the greatest fencing counter that refused one that publishes
+	key        [1]string       // what keys begins as
+	owner      string          // "": a new one for every attempt
+	complaints complaints      // that its requests met
+	value      string          // that is published
+	contest    contend.Contest // who is in the way of a try
 
 	entered  bool // the context belongs to a lock that this enters again
 	enduring bool // its wait does not end because masters complain

@@ -8,7 +8,6 @@ import (
 
 	"github.com/seed-624411e5/redlock/internal/contend"
 	"github.com/seed-624411e5/redlock/internal/hold"
-	"github.com/seed-624411e5/redlock/internal/subscription"
 	"github.com/seed-624411e5/redlock/internal/waitqueue"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -58,7 +57,7 @@ func (l *Locker) wait(ctx context.Context, s *spec, since time.Duration) (k *Loc
 // inQueue waits in the queue until the lock is there or the wait ends.
 func (w *waiting) inQueue(ctx context.Context) (k *Lock, f *failure) {
 	s := w.spec
-	w.locker.queue.Enter(&w.entry, waitqueue.Want{
+	w.locker.crowd.Enter(&w.entry, waitqueue.Want{
 		Keys: s.Keys, Class: s.class(), Since: w.Since, Alone: s.entered, Seldom: s.Every > contend.NotifiedPause,
 		Owner: ownerHash(s.owner), Reads: s.Kind == single.Shared,
 		Patient: s.Passable() && s.MaxAttempts == 0 && s.MaxOutage == 0, Waiter: w,
@@ -155,11 +154,11 @@ func (w *waiting) yield(ctx context.Context) (turn bool, err error) {
 		default:
 			return false, ended(ctx)
 		}
-		turn, d := l.queue.Yield(&w.entry, l.clock.Now)
+		turn, d := l.crowd.Yield(&w.entry, l.clock.Now)
 		if d <= 0 || !turn {
 			return turn, nil
 		}
-		if err := l.sleep(ctx, l.closing, l.queue.Woken(&w.entry), d); err != nil {
+		if err := l.sleep(ctx, l.closing, l.crowd.Woken(&w.entry), d); err != nil {
 			if w.last == nil {
 				w.last = afterOthers
 			}
@@ -181,7 +180,7 @@ func (w *waiting) round(ctx context.Context, turn bool) (k *Lock, f *failure) {
 	switch {
 	case turn:
 		k, f = w.locker.attempt(ctx, w.spec, w)
-	case w.locker.queue.Start(&w.entry):
+	case w.locker.crowd.Start(&w.entry):
 		k, f = w.locker.attempt(ctx, w.spec, nil)
 	default:
 		f = beingPassed
@@ -195,7 +194,7 @@ func (w *waiting) round(ctx context.Context, turn bool) (k *Lock, f *failure) {
 // refused takes note of a round that was not won.
 func (w *waiting) refused(f *failure, turn bool) {
 	l := w.locker
-	l.queue.End(&w.entry)
+	l.crowd.End(&w.entry)
 	w.last = f
 	w.Unreached = turn && f.kind != failHeld
 	w.complained(f)
@@ -203,17 +202,17 @@ func (w *waiting) refused(f *failure, turn bool) {
 		return
 	}
 	if len(w.spec.Keys) > 1 && f.kind == failHeld {
-		if unclaimed := l.queue.Blocked(&w.entry, l.withPrefix(f.q.blockingKeys()), l.clock.Now()); len(unclaimed) > 0 {
-			l.depart(&w.spec.Terms, unclaimed, &w.latest.hold, everyMaster)
+		if unclaimed := l.crowd.Blocked(&w.entry, l.withPrefix(f.q.blockingKeys()), l.clock.Now()); len(unclaimed) > 0 {
+			l.crowd.Depart(&w.spec.Terms, unclaimed, &w.latest.hold, everyMaster)
 		}
 	}
 	owners, claimed := f.q.holders()
-	if l.queue.Held(&w.entry, owners, claimed) && w.spec.Kind != single.Shared {
+	if l.crowd.Held(&w.entry, owners, claimed) && w.spec.Kind != single.Shared {
 		w.Claims = true
 	}
 	if !w.subscribed {
 		w.subscribed = true
-		l.subscription.Enter()
+		l.crowd.Subscription.Enter()
 	}
 }
 
@@ -223,7 +222,7 @@ func (w *waiting) plan(turn, counts bool) {
 	now := l.clock.Now()
 	w.Plan(&w.spec.Policy, &contend.After{
 		Refusal: w.last.refusal(), Now: now, Took: now - w.tried(), Turn: turn, Counts: counts,
-		Subscribed: l.subscription.Subscribed(),
+		Subscribed: l.crowd.Subscription.Subscribed(),
 	}, l.opts.Jitter)
 }
 
@@ -239,7 +238,7 @@ func (w *waiting) tried() time.Duration {
 func (w *waiting) pause(ctx context.Context) (contend.Step, error) {
 	l, s := w.locker, w.spec
 	for {
-		v := contend.View{Status: l.queue.Status(&w.entry), Now: l.clock.Now()}
+		v := contend.View{Status: l.crowd.Status(&w.entry), Now: l.clock.Now()}
 		v.OutageLeft = l.outageLeft(s.MaxOutage, w.Since, v.Now)
 		step := w.Next(&s.Policy, &v)
 		switch step.Do {
@@ -250,12 +249,12 @@ func (w *waiting) pause(ctx context.Context) (contend.Step, error) {
 		case contend.Try:
 			if step.StepBack {
 				w.Unreached = false
-				l.queue.StepBack(&w.entry)
+				l.crowd.StepBack(&w.entry)
 			}
 			return step, nil
 		case contend.Sleep:
 		}
-		if err := l.sleep(ctx, l.closing, l.queue.Woken(&w.entry), step.Until-v.Now); err != nil {
+		if err := l.sleep(ctx, l.closing, l.crowd.Woken(&w.entry), step.Until-v.Now); err != nil {
 			return step, err
 		}
 	}
@@ -276,16 +275,16 @@ func (w *waiting) leave(ctx context.Context, k *Lock) {
 		if w.latest != nil {
 			latest = w.latest
 		}
-		if unclaimed, after := l.queue.GiveUp(&w.entry, l.clock.Now, latest, heirAfter); len(unclaimed) > 0 {
+		if unclaimed, after := l.crowd.GiveUp(&w.entry, l.clock.Now, latest, heirAfter); len(unclaimed) > 0 {
 			var behind *hold.Hold
 			if k, ok := after.(*Lock); ok {
 				behind = &k.hold
 			}
-			l.depart(&w.spec.Terms, unclaimed, behind, everyMaster)
+			l.crowd.Depart(&w.spec.Terms, unclaimed, behind, everyMaster)
 		}
 	}
 	if w.subscribed {
-		l.subscription.Leave()
+		l.crowd.Subscription.Leave()
 	}
 }
 
@@ -300,7 +299,7 @@ func (k *Lock) leaveQueue(w *waiting) {
 		queued = everyMaster
 	}
 	if queued != 0 {
-		k.hold.QueueOn(k.locker.id, queued, inherited) // also where it was won out of turn
+		k.hold.QueueOn(k.locker.crowd.ID, queued, inherited) // also where it was won out of turn
 	}
 }
 
@@ -309,7 +308,7 @@ func (k *Lock) leaveQueue(w *waiting) {
 // check that finds the lock lost, may come between the first look and the queue. Then its message to the queue came
 // too early. So leaveQuietly checks again whether the lock may be passed on.
 func (k *Lock) leaveQuietly(e *waitqueue.Entry) (inherited bool) {
-	queue, key, now := k.locker.queue, k.spec.Keys[0], k.locker.clock.Now()
+	queue, key, now := k.locker.crowd, k.spec.Keys[0], k.locker.clock.Now()
 	if !k.hold.MayPass() {
 		return queue.Leave(e, k.locker.clock.Now)
 	}
@@ -333,7 +332,7 @@ func (w *waiting) takeOver(k *Lock, f *failure) (*Lock, *failure) {
 		return k, nil
 	}
 	for {
-		switch taken, passed := w.locker.queue.Taken(&w.entry); {
+		switch taken, passed := w.locker.crowd.Taken(&w.entry); {
 		case !taken:
 			return k, f
 		case passed && w.passed == nil:
@@ -348,24 +347,8 @@ func (w *waiting) takeOver(k *Lock, f *failure) (*Lock, *failure) {
 				return nil, passedLate
 			}
 		}
-		<-w.locker.queue.Woken(&w.entry) // at once: whoever has taken it is about to pass it
+		<-w.locker.crowd.Woken(&w.entry) // at once: whoever has taken it is about to pass it
 	}
-}
-
-// outrun records that a release has notified a waiter for keys, which may be in another process.
-func (l *Locker) outrun(keys []string) {
-	now := l.clock.Now()
-	l.queue.Rival(keys, now+l.giveWay(), now+subscription.Linger)
-}
-
-// dequeued makes the waiters of this process try again: a release has taken this Locker out of masters' queues for
-// keys, and may have notified another waiter. If the janitor repeats a release, it comes long after these waiters
-// began to wait. Then no other message tells them that the key is free.
-func (l *Locker) dequeued(keys []string, notified bool) {
-	if notified {
-		l.outrun(keys)
-	}
-	l.queue.Dequeued(keys)
 }
 
 // sleep waits until signal is sent to or, if d is positive, until d has passed. It fails when ctx is done or closing is

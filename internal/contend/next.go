@@ -1,7 +1,11 @@
-// Package contend decides when a goroutine that waits for a lock asks the masters again, and when it gives up.
+// Package contend has the rules by which goroutines wait for locks.
 //
-// Its functions are pure: the caller passes the time, the facts and the source of chance. They read no clock, take no
-// mutex and wait for nothing. Package redlock has the loop around them.
+// [Progress] decides when a waiter asks the masters again, and when it gives up. Its functions are pure: the caller
+// passes the time, the facts and the source of chance. They read no clock, take no mutex and wait for nothing. Package
+// redlock has the loop around them.
+//
+// [Crowd] is what the waiters of one process do together: they stand in the masters' queues under one name, leave them,
+// and let other processes go first.
 package contend
 
 import (

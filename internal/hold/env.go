@@ -84,7 +84,7 @@ type Rules interface {
 	Inspected(Votes, []Answer) Verdict
 	Majority(masters uint64) bool // a quorum of every set
 
-	ValidUntil(start, ttl time.Duration) time.Duration // until when a key that was asked for at start is sure to be there
+	ValidUntil(start, ttl time.Duration) time.Duration // how long a key asked for at start is sure to be there
 	Lapsed(now, ttl time.Duration) time.Duration       // when a key that is there now is sure to be gone
 	Later(t, d time.Duration) time.Duration            // the sum, which does not overflow
 	Allowance(ttl time.Duration) time.Duration         // what is lost of a ttl to clocks of different rates
@@ -97,7 +97,8 @@ type Host interface {
 	Current() (asOf time.Duration, fresh bool)
 	// NotRenewed is called when a renewal was not sent, because the configuration is not known to be current.
 	NotRenewed(*Hold)
-	// Offer passes the lock on to a goroutine that waits for it, and reports whether there is one. Passed then wakes it.
+	// Offer passes the lock on to a goroutine that waits for it, and reports whether there is one. Passed then wakes
+	// it.
 	Offer(*Offer) bool
 	Passed(*Offer)
 	// NotPassed is called when the lock will not be passed on, although its window lasts until then.

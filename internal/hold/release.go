@@ -28,13 +28,13 @@ func (h *Hold) Release(unused bool) {
 func (h *Hold) Abandon() { h.finish(Abandoned, nil) }
 
 // Outcome returns why the hold is over. lost is the release, as far as it is known, if it was not won.
-func (h *Hold) Outcome() (why Why, over error, lost *Result) {
+func (h *Hold) Outcome() (why Why, lost *Result, over error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.state.Why == Released && h.ending.verdict != Won {
 		lost = h.ending.resultLocked()
 	}
-	return h.state.Why, h.over, lost
+	return h.state.Why, lost, h.over
 }
 
 // finish ends the hold, for the first reason given. Then it passes the lock on or begins to release it everywhere,
@@ -204,7 +204,8 @@ type Gone struct {
 	Left     bool // the release took the Locker out of the queues of the keys
 }
 
-// freed tells the Locker of a release that was decided. The release of a failed attempt frees no key that a waiter needs.
+// freed tells the Locker of a release that was decided. The release of a failed attempt frees no key that a waiter
+// needs.
 func (r *round) freed() {
 	h := r.hold
 	h.mu.Lock()

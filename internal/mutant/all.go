@@ -7,9 +7,17 @@ import (
 
 // Changes that several mutants share.
 var (
-	repairAtOnce = []Edit{{"internal/hold/extend.go", "Op: single.Extend, TTL: ttl}", "Op: single.Extend, TTL: ttl, Repair: true}"}}
+	repairAtOnce = []Edit{
+		{
+			"internal/hold/extend.go", "Op: single.Extend, TTL: ttl}",
+			"Op: single.Extend, TTL: ttl, Repair: true}",
+		},
+	}
 	countRepairs = slices.Concat(repairAtOnce, []Edit{
-		{"internal/hold/round.go", "case c.Reply.Outcome == single.Granted:", "case c.Reply.Outcome == single.Granted, c.Reply.Outcome == single.Repaired:"},
+		{
+			"internal/hold/round.go", "case c.Reply.Outcome == single.Granted:",
+			"case c.Reply.Outcome == single.Granted, c.Reply.Outcome == single.Repaired:",
+		},
 	})
 	lateExtend = []Edit{
 		{"internal/hold/hold.go", "if !h.state.Over() && h.env.Now() >= h.until {", "if false {"},
@@ -107,7 +115,8 @@ func rules() []Mutant {
 			Breaks: "a hold that has lapsed by its grace is released at once, while its holder comes to an end",
 			Edits: []Edit{
 				{"internal/hold/renew.go", "case now >= h.until:", "default:"}, {
-					"internal/hold/renew.go", "\tdefault:\n\t\th.scheduleLocked()\n\t}\n}\n\n// Renew sends", "\t}\n}\n\n// Renew sends",
+					"internal/hold/renew.go", "\tdefault:\n\t\th.scheduleLocked()\n\t}\n}\n\n// Renew sends",
+					"\t}\n}\n\n// Renew sends",
 				},
 			},
 			Tests: in(".", "TestHazard53DoneClosesAGraceBeforeTheBound"),
@@ -115,7 +124,12 @@ func rules() []Mutant {
 		{
 			Name:   "bound-from-now",
 			Breaks: "validity is counted from the end of the round instead of its start",
-			Edits:  []Edit{{"internal/hold/round.go", "return r.hold.env.ValidUntil(r.start,", "return r.hold.env.ValidUntil(r.hold.env.Now(),"}},
+			Edits: []Edit{
+				{
+					"internal/hold/round.go", "return r.hold.env.ValidUntil(r.start,",
+					"return r.hold.env.ValidUntil(r.hold.env.Now(),",
+				},
+			},
 			Sim:    []Sim{{Profile: "within", Oracle: "overlap"}},
 			Chaos:  []Chaos{{"late-replies", "overlap", 15 * time.Second}},
 			Tests:  in(".", "TestHazard19TheBoundIsCountedFromTheStartOfTheRound"),
@@ -144,7 +158,10 @@ func rules() []Mutant {
 			Name:   "published-inexact",
 			Breaks: "a lock reports the token that it asked for, whatever it got",
 			Edits: []Edit{
-				{"internal/hold/hold.go", "request.Fence, request.Exact = h.terms.Fenced, h.terms.Publishes", "request.Fence, request.Exact = h.terms.Fenced, false"},
+				{
+					"internal/hold/hold.go", "request.Fence, request.Exact = h.terms.Fenced, h.terms.Publishes",
+					"request.Fence, request.Exact = h.terms.Fenced, false",
+				},
 				{"internal/hold/fence.go", "case h.terms.Publishes && (!agreed || token != r.request.Token):", "case false:"},
 			},
 			Tests:  in("leader", "TestThePublishedTokenIsTheTermsOwn"),
@@ -193,7 +210,10 @@ func rules() []Mutant {
 			Name:   "attach-without-doubt",
 			Breaks: "a key that may have been set late passes for one that was there all the time",
 			Edits: []Edit{
-				{"internal/hold/hold.go", "h.states[i].continuityUnknown = a.Doubt&(1<<i) != 0", "h.states[i].continuityUnknown = false"},
+				{
+					"internal/hold/hold.go", "h.states[i].continuityUnknown = a.Doubt&(1<<i) != 0",
+					"h.states[i].continuityUnknown = false",
+				},
 			},
 			Tests: in(".", "TestAKeyThatWasSetLateIsNotHandedOver"),
 		},
@@ -329,7 +349,10 @@ func rules() []Mutant {
 			Name:   "passed-past-its-bound",
 			Breaks: "a lock is passed on although the masters do not keep it for as long as the next holder believes",
 			Edits: []Edit{
-				{"internal/hold/pass.go", "next.since, next.until = now, h.passing.bound", "next.since, next.until = now, h.env.ValidUntil(now, t.TTL)"},
+				{
+					"internal/hold/pass.go", "next.since, next.until = now, h.passing.bound",
+					"next.since, next.until = now, h.env.ValidUntil(now, t.TTL)",
+				},
 			},
 			Sim:   []Sim{{Profile: "cohorts", Oracle: "overlap"}},
 			Tests: in(".", "TestAReleasedLockIsPassedOnWithoutAskingTheMasters"),
@@ -381,7 +404,10 @@ func rules() []Mutant {
 			Name:   "passed-without-its-masters",
 			Breaks: "the receiver of a passed lock does not know its requests under way",
 			Edits: []Edit{
-				{"internal/hold/pass.go", "h.present, h.queued = next, true\n", "h.present, h.queued = next, true\n\tclear(h.states)\n"},
+				{
+					"internal/hold/pass.go", "h.present, h.queued = next, true\n",
+					"h.present, h.queued = next, true\n\tclear(h.states)\n",
+				},
 			},
 			Sim:   []Sim{{Profile: "cohorts", Oracle: "orphan"}},
 			Tests: in(".", "TestStragglersOfALockThatWasPassedOnAreReleased"),
@@ -418,14 +444,14 @@ func rules() []Mutant {
 		{
 			Name:   "keeps-its-turn",
 			Breaks: "a process takes the key after its window, although its release has just notified another one",
-			Edits:  []Edit{{"host.go", "\t\tl.giveWay(e) //", "\t\t//"}},
+			Edits:  []Edit{{"internal/contend/crowd.go", "\t\tc.giveWay(e) //", "\t\t//"}},
 			Tests:  in(".", "TestAWaiterThatOnlyPollsGetsAKeyThatIsPassedOn"),
 		},
 		{
 			Name: "no-breath",
 			Breaks: "a process asks for the key as soon as its window is over, so a client outside of the queues " +
 				"never finds it free",
-			Edits: []Edit{{"host.go", "ahead += e.Window / breathShare", "_ = breathShare"}},
+			Edits: []Edit{{"internal/contend/crowd.go", "ahead += e.Window / breathShare", "_ = breathShare"}},
 			Tests: in(".", "TestAWaiterThatOnlyPollsGetsAKeyThatIsPassedOn"),
 		},
 		{
@@ -433,7 +459,10 @@ func rules() []Mutant {
 			Sample: true,
 			Breaks: "a lock that was passed on, and needs attention, is released when its own validity is over",
 			Edits: []Edit{
-				{"internal/hold/phase.go", "if s.Phase == Grace {\n\t\ts.Phase = Leaving", "if s.Over() {\n\t\ts.Phase = Leaving"},
+				{
+					"internal/hold/phase.go", "if s.Phase == Grace {\n\t\ts.Phase = Leaving",
+					"if s.Over() {\n\t\ts.Phase = Leaving",
+				},
 			},
 			Tests: in("internal/hold", "TestEachEventInEachPhase"),
 		},

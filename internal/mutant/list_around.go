@@ -27,7 +27,10 @@ func around() []Mutant {
 			Name:   "close-keeps-contexts",
 			Breaks: "locks that Close has ended are over, and their contexts go on",
 			Edits: []Edit{
-				{"internal/hold/release.go", "h.overLocked(ShutDown, nil, &after)", "h.state.End(ShutDown)\n\t\th.over = h.handle.Reason(ShutDown, nil)"},
+				{
+					"internal/hold/release.go", "h.overLocked(ShutDown, nil, &after)",
+					"h.state.End(ShutDown)\n\t\th.over = h.handle.Reason(ShutDown, nil)",
+				},
 			},
 			Tests: in(".", "TestCloseGivesUpWithItsContext"),
 		},
@@ -55,7 +58,10 @@ func around() []Mutant {
 			Name:   "acquired-after-close",
 			Breaks: "an acquisition that Close has ended returns a lock",
 			Edits: []Edit{
-				{"internal/hold/hold.go", "if h.state.Over() { // the Locker was shut down", "if false { // the Locker was shut down"},
+				{
+					"internal/hold/hold.go", "if h.state.Over() { // the Locker was shut down",
+					"if false { // the Locker was shut down",
+				},
 			},
 			Tests: in(".", "TestAnAcquisitionFailsWhenCloseReturnsBeforeIt"),
 		},

@@ -27,7 +27,7 @@ func edges() []Mutant {
 		{
 			Name:   "release-wakes-nobody",
 			Breaks: "a release that notifies no process does not notify the waiters of its process either",
-			Edits:  []Edit{{"host.go", "\t\tl.queue.Wake(g.Keys)\n", ""}},
+			Edits:  []Edit{{"internal/contend/crowd.go", "\t\tc.Wake(g.Keys)\n", ""}},
 			Tests:  in(".", "TestAReleaseWakesWaitersOfItsProcess"),
 		},
 		{
@@ -58,7 +58,10 @@ func edges() []Mutant {
 			Name:   "retained-by-some",
 			Breaks: "a counter counts as kept everywhere after requests to some masters",
 			Edits: []Edit{
-				{"internal/hold/fence.go", "b.Reply.Outcome != single.Granted {\n\t\t\treturn", "b.Reply.Outcome != single.Granted {\n\t\t\tcontinue"},
+				{
+					"internal/hold/fence.go", "b.Reply.Outcome != single.Granted {\n\t\t\treturn",
+					"b.Reply.Outcome != single.Granted {\n\t\t\tcontinue",
+				},
 			},
 			Tests: in(".", "TestHazard28ACounterIsKeptThoughNotEveryAcquisitionAsks"),
 		},
@@ -66,14 +69,17 @@ func edges() []Mutant {
 			Name:   "retained-where-refused",
 			Breaks: "a counter counts as kept by a master that has refused the acquisition, and so was not asked",
 			Edits: []Edit{
-				{"internal/hold/fence.go", "!b.ended || b.Err != nil || b.Reply.Outcome != single.Granted {", "!b.ended || b.Err != nil {"},
+				{
+					"internal/hold/fence.go", "!b.ended || b.Err != nil || b.Reply.Outcome != single.Granted {",
+					"!b.ended || b.Err != nil {",
+				},
 			},
 			Tests: in(".", "TestARefusedAcquisitionDoesNotCountAsKeepingTheCounter"),
 		},
 		{
 			Name:   "passed-while-closing",
 			Breaks: "a lock is passed on by a Locker that is being closed",
-			Edits:  []Edit{{"host.go", "if (*Locker)(l).isClosing() || l.current", "if l.current"}},
+			Edits:  []Edit{{"host.go", "if l := w.locker; l.isClosing() || l.current", "if l := w.locker; l.current"}},
 			Tests:  in(".", "TestALockIsNotPassedOnOnceCloseHasBegun"),
 		},
 		{

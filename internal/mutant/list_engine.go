@@ -48,7 +48,10 @@ func engine() []Mutant {
 			Name:   "votes-after-the-end",
 			Breaks: "votes count after a round was decided",
 			Edits: []Edit{
-				{"internal/hold/round.go", "if r.verdict != Open || r.ballots[i].vote != Pending {", "if r.ballots[i].vote != Pending {"},
+				{
+					"internal/hold/round.go", "if r.verdict != Open || r.ballots[i].vote != Pending {",
+					"if r.ballots[i].vote != Pending {",
+				},
 			},
 			Tests: []Tests{
 				{
@@ -157,7 +160,10 @@ func engine() []Mutant {
 			Name:   "release-tells-late",
 			Breaks: "Done closes when the release is over, and not before it is sent",
 			Edits: []Edit{
-				{"internal/hold/release.go", "\tif h.done != nil {\n\t\tclose(h.done)\n\t}\n", "\tif h.done != nil {\n\t\tdefer func() { go close(h.done) }()\n\t}\n"},
+				{
+					"internal/hold/release.go", "\tif h.done != nil {\n\t\tclose(h.done)\n\t}\n",
+					"\tif h.done != nil {\n\t\tdefer func() { go close(h.done) }()\n\t}\n",
+				},
 			},
 			Tests: in(".", "TestAReleasedLockIsOver"),
 		},
@@ -165,7 +171,10 @@ func engine() []Mutant {
 			Name:   "min-hold-dropped",
 			Breaks: "a lock with MinHold gives its key back at once",
 			Edits: []Edit{
-				{"internal/hold/release.go", "\tif left <= 0 {\n\t\treturn 0\n\t}\n\treturn left +", "\tif left != 0 {\n\t\treturn 0\n\t}\n\treturn left +"},
+				{
+					"internal/hold/release.go", "\tif left <= 0 {\n\t\treturn 0\n\t}\n\treturn left +",
+					"\tif left != 0 {\n\t\treturn 0\n\t}\n\treturn left +",
+				},
 			},
 			Tests: in(".", "TestAReleasedLockKeepsItsKeysForMinHold"),
 		},
@@ -211,8 +220,13 @@ func engine() []Mutant {
 		{
 			Name:   "repair-trusted",
 			Breaks: "a repair without an answer counts as a key that was there",
-			Edits:  []Edit{{"internal/hold/repair.go", "\tif c.Err == nil || !c.Sent {\n\t\th.states", "\tif true {\n\t\th.states"}},
-			Tests:  in(".", "TestARepairWithoutAnAnswerCountsWhenTheOthersHaveConfirmed"),
+			Edits: []Edit{
+				{
+					"internal/hold/repair.go", "\tif c.Err == nil || !c.Sent {\n\t\th.states",
+					"\tif true {\n\t\th.states",
+				},
+			},
+			Tests: in(".", "TestARepairWithoutAnAnswerCountsWhenTheOthersHaveConfirmed"),
 		},
 		{
 			Name:   "repair-never-trusted",
@@ -233,7 +247,10 @@ func engine() []Mutant {
 			Name:   "extension-from-before",
 			Breaks: "an extension that began before the caller asked counts as its own",
 			Edits: []Edit{
-				{"internal/hold/extend.go", "if x.begun > asked && x.latest", "if x.begun >= asked && x.latest != nil && x.latest"},
+				{
+					"internal/hold/extend.go", "if x.begun > asked && x.latest",
+					"if x.begun >= asked && x.latest != nil && x.latest",
+				},
 			},
 			Tests: in(".", "TestValidityAfterAnExtensionCountsFromItsRequest"),
 		},
@@ -247,7 +264,10 @@ func engine() []Mutant {
 			Name:   "renewal-tried-once",
 			Breaks: "a renewal that has failed is not tried again",
 			Edits: []Edit{
-				{"internal/hold/renew.go", "if f := h.extendedLocked(r, &after); f != nil && !h.state.Over() {", "if f := h.extendedLocked(r, &after); f != nil && h.state.Over() {"},
+				{
+					"internal/hold/renew.go", "if f := h.extendedLocked(r, &after); f != nil && !h.state.Over() {",
+					"if f := h.extendedLocked(r, &after); f != nil && h.state.Over() {",
+				},
 			},
 			Tests: in(".", "TestARenewalThatHasFailedIsTriedAgain"),
 		},
@@ -322,7 +342,7 @@ func engine() []Mutant {
 		{
 			Name:   "never-listens",
 			Breaks: "a waiter does not listen for notifications",
-			Edits:  []Edit{{"wait.go", "\t\tl.subscription.Enter()\n", ""}},
+			Edits:  []Edit{{"wait.go", "\t\tl.crowd.Subscription.Enter()\n", ""}},
 			Tests:  in(".", "TestALockerListensOnOneConnectionAMasterAndOnlyWhileItWaits"),
 		},
 		{

@@ -7,7 +7,7 @@ func tries() []Mutant {
 		{
 			Name:   "split-is-held",
 			Breaks: "a try takes a split vote for a refusal",
-			Edits:  []Edit{{"try.go", "!f.is(failHeld) || s.contest.held(l.sets)", "!f.is(failHeld) || f.q != nil"}},
+			Edits:  []Edit{{"try.go", "!f.is(failHeld) || s.contest.Held(&l.rules)", "!f.is(failHeld) || f.q != nil"}},
 			Tests:  in(".", winner),
 		},
 		{
@@ -19,7 +19,7 @@ func tries() []Mutant {
 		{
 			Name:   "try-leaves-the-far",
 			Breaks: "a round of a try does not wait for a master that is known to be far away",
-			Edits:  []Edit{{"try.go", "2*k.locker.slowest()", "0"}},
+			Edits:  []Edit{{"internal/contend/contest.go", "2*took, 2*slowest)", "2*took, 0*slowest)"}},
 			Tests:  in(".", "TestATryWaitsForMastersThatAreFarAwayAndNotForStoppedOnes"),
 		},
 		{
@@ -37,8 +37,13 @@ func tries() []Mutant {
 		{
 			Name:   "try-refused-by-itself",
 			Breaks: "a try takes the keys of its earlier rounds for another owner's",
-			Edits:  []Edit{{"try.go", "slices.Contains(c.own, name)", "slices.Contains(c.own[:0], name)"}},
-			Tests:  in(".", "TestATryIsNotRefusedByItsOwnEarlierRound"),
+			Edits: []Edit{
+				{
+					"internal/contend/contest.go", "slices.Contains(c.own, name)",
+					"slices.Contains(c.own[:0], name)",
+				},
+			},
+			Tests: in(".", "TestATryIsNotRefusedByItsOwnEarlierRound"),
 		},
 		{
 			Name:   "contended-is-held",
@@ -49,19 +54,24 @@ func tries() []Mutant {
 		{
 			Name:   "held-is-contended",
 			Breaks: "a try takes owners that stay for contenders",
-			Edits:  []Edit{{"try.go", "c.round > 1 && n > 0", "c.round > 1 && n > maxMasters"}},
-			Tests:  in(".", split),
+			Edits: []Edit{
+				{
+					"internal/contend/contest.go", "c.round > 1 && lasting != 0 && outvoted(lasting)",
+					"c.round > 64 && lasting != 0 && outvoted(lasting)",
+				},
+			},
+			Tests: in(".", split),
 		},
 		{
 			Name:   "readers-contend",
 			Breaks: "a writer that tries takes readers for contenders",
-			Edits:  []Edit{{"try.go", "\t\tname = readers\n", "\t\tname += readers\n"}},
+			Edits:  []Edit{{"internal/contend/contest.go", "\t\tname = readers\n", "\t\tname += readers\n"}},
 			Tests:  in(".", split),
 		},
 		{
 			Name:   "reentrants-both-give-up",
 			Breaks: "a try in a transition takes the lasting owner of a reentrant contender for the holder",
-			Edits:  []Edit{{"try.go", "name == readers || owner.Made(name)", "true || owner.Made(name)"}},
+			Edits:  []Edit{{"internal/contend/contest.go", "name == readers || owner.Made(name)", "true || owner.Made(name)"}},
 			Tests:  in(".", "TestHazard103OneOfTwoReentrantOwnersWinsInTheTransition"),
 		},
 	}

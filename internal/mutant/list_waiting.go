@@ -53,7 +53,7 @@ func waiting() []Mutant {
 			Name: "departure-takes-the-next",
 			Breaks: "a waiter that begins while its process leaves the masters' queues does not look whether it was " +
 				"removed, too",
-			Edits: []Edit{{"depart.go", "l.queue.Dequeued(d.request.Keys)", "_ = d"}},
+			Edits: []Edit{{"internal/contend/depart.go", "crowd.Dequeued(d.request.Keys)", "_ = d"}},
 			Tests: in(".", "TestACancelledWaiterTakesNoPositionFromTheNextOfItsProcess"),
 		},
 		{
@@ -61,8 +61,10 @@ func waiting() []Mutant {
 			Breaks: "who begins to wait while its process leaves the masters' queues does not look again when the " +
 				"last master has been left",
 			Edits: []Edit{
-				{"depart.go", "last || left(before|1<<c.Index) && !left(before)", "left(before|1<<c.Index) && " +
-					"!left(before)"},
+				{
+					"internal/contend/depart.go", "last || left(before|1<<c.Index) && !left(before)",
+					"left(before|1<<c.Index) && !left(before)",
+				},
 			},
 			Tests: in(".", "TestADepartureThatIsLateOnOneMasterTakesNoPositionFromTheNext"),
 		},
@@ -70,20 +72,20 @@ func waiting() []Mutant {
 			Name: "release-takes-the-next",
 			Breaks: "who begins to wait while its process releases the key does not look whether it was taken out of " +
 				"the masters' queues",
-			Edits: []Edit{{"host.go", "(*Locker)(l).dequeued(g.Keys, true)", "(*Locker)(l).outrun(g.Keys)"}},
+			Edits: []Edit{{"internal/contend/crowd.go", "c.Left(g.Keys, true)", "c.outrun(g.Keys)"}},
 			Tests: in(".", "TestAReleaseTakesNoPositionFromTheNextOfItsProcess"),
 		},
 		{
 			Name: "repeated-release-takes-the-next",
 			Breaks: "who waits when its process releases the key again on masters that have not confirmed does not " +
 				"look whether it is free, or was left",
-			Edits: []Edit{{"host.go", "{ l.dequeued(c.Request.Keys, c.Reply.Called) }", "{}"}},
+			Edits: []Edit{{"host.go", "{ l.crowd.Left(c.Request.Keys, c.Reply.Called) }", "{}"}},
 			Tests: in(".", "TestARepeatedReleaseTakesNoPositionFromTheNextOfItsProcess"),
 		},
 		{
 			Name:   "repeated-release-races",
 			Breaks: "a waiter whose process a release took out of the masters' queues races the notified one",
-			Edits:  []Edit{{"wait.go", "\tif notified {\n", "\tif false {\n"}},
+			Edits:  []Edit{{"internal/contend/crowd.go", "\tif notified {\n", "\tif false {\n"}},
 			Tests:  in(".", "TestARepeatedReleaseTakesNoPositionFromTheNextOfItsProcess"),
 		},
 		{
@@ -119,14 +121,17 @@ func waiting() []Mutant {
 			Name:   "moves-without-claims",
 			Breaks: "a waiter for several keys loses its claims when it moves from one queue to another",
 			Edits: []Edit{
-				{"depart.go", "newDeparture(l, s, stays, true, after)", "newDeparture(l, s, stays, false, after)"},
+				{
+					"internal/contend/depart.go", "newDeparture(c, t, stays, true, after)",
+					"newDeparture(c, t, stays, false, after)",
+				},
 			},
 			Tests: in(".", "TestHazard97TheFirstWaiterDoesNotStarveOthersWhileReadersOverlap"),
 		},
 		{
 			Name:   "leaves-once",
 			Breaks: "a waiter that leaves the queue of a silent master stays there",
-			Edits:  []Edit{{"depart.go", "if c.Err != nil {", "if false {"}},
+			Edits:  []Edit{{"internal/contend/depart.go", "if c.Err != nil {", "if false {"}},
 			Tests:  in(".", "TestHazard110AfterCloseNoMasterKnowsTheProcess"),
 		},
 		{

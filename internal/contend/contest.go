@@ -1,0 +1,152 @@
+package contend
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-624411e5/redlock/internal/hold"
+	"github.com/seed-624411e5/redlock/internal/lane"
+	"github.com/seed-624411e5/redlock/internal/owner"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// Contest collects the owners that refusals name during a try. The zero value belongs to a wait and collects nothing.
+type Contest struct {
+	mu    sync.Mutex
+	round int               // 0: no try
+	hold  *hold.Hold        // of the latest round
+	own   []string          // owners of earlier rounds
+	named map[string]uint64 // the masters that named each owner in the latest round
+	first map[int]string    // the owner that each master named first
+
+	counter atomic.Uint64 // the greatest fencing counter that refused one that publishes
+}
+
+// Sets are the sets of masters in which votes count.
+type Sets interface {
+	Majority(masters uint64) bool    // a quorum of every set
+	AnyMajority(masters uint64) bool // a quorum of one of the sets
+}
+
+// Begin notes that the n-th round is about to begin.
+func (c *Contest) Begin(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hold != nil {
+		c.own = append(c.own, c.hold.Owner())
+	}
+	c.round, c.hold = n, nil
+	clear(c.named)
+}
+
+// Enter notes that h is the hold of the round.
+func (c *Contest) Enter(h *hold.Hold) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.round > 0 {
+		c.hold = h
+	}
+}
+
+// readers is a name for all readers of a key together. Each master names one reader; together the readers keep a
+// writer out.
+const readers = "\x00readers"
+
+// Note enters the owner that a refusal of h names, also if the refusal is late. Owners of earlier rounds of this try do
+// not count, and neither do fencing counters.
+func (c *Contest) Note(h *hold.Hold, call *lane.Call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	name := call.Reply.Holder
+	if c.hold != h || c.hold == nil || slices.Contains(c.own, name) || byCounter(call) {
+		return
+	}
+	if call.Request.Kind == single.Exclusive && call.Reply.Token > 0 {
+		name = readers
+	}
+	if c.named == nil {
+		c.named, c.first = make(map[string]uint64), make(map[int]string)
+	}
+	c.named[name] |= 1 << call.Index
+	if _, known := c.first[call.Index]; !known {
+		c.first[call.Index] = name
+	}
+}
+
+// Held reports that one owner has the lock. A quorum named it in the latest round: each of these masters granted the
+// key to that owner, so the owner won. Of two sets a quorum of one is enough if it named the owner in the first
+// round, too. Then a Locker over that set alone has the lock, because a contender has another owner in each round. The
+// owner of a reentrant contender stays the same. So two of these contenders can each have a quorum of another set,
+// round after round, and must not both give up.
+func (c *Contest) Held(sets Sets) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, masters := range c.named {
+		if sets.Majority(masters) {
+			return true
+		}
+		var lasting uint64
+		for i, first := range c.first {
+			if first == name {
+				lasting |= masters & (1 << i)
+			}
+		}
+		unique := name == readers || owner.Made(name) // and not of a Reentrant contender
+		if c.round > 1 && unique && sets.AnyMajority(lasting) {
+			return true
+		}
+	}
+	return false
+}
+
+// InTheWay reports that the key is held, once a try has ended: a quorum of a set named one owner. Otherwise owners
+// count that a master named in the first and in the last round, since contenders change from round to round. If
+// outvoted says that these owners leave no quorum, the key is held: waiting helps, and trying again does not.
+func (c *Contest) InTheWay(sets Sets, outvoted func(lasting uint64) bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, masters := range c.named {
+		if sets.AnyMajority(masters) {
+			return true
+		}
+	}
+	var lasting uint64
+	for i, first := range c.first {
+		lasting |= c.named[first] & (1 << i)
+	}
+	return c.round > 1 && lasting != 0 && outvoted(lasting)
+}
+
+// Patience returns how long a round of h waits for late masters after a quorum has answered without a decision. A
+// stopped master would otherwise hold up the next round until the timeout. slowest is the
+// distance of the slowest master. The result for a wait is 0: no limit.
+func (c *Contest) Patience(h *hold.Hold, took, slowest time.Duration) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hold != h || c.hold == nil {
+		return 0
+	}
+	return max(FirstPause, 2*took, 2*slowest) << min(c.round-1, 5)
+}
+
+// NoteCounter records the counter that refused a lock which publishes its token. The next proposal is then above that
+// counter, however far it is.
+func (c *Contest) NoteCounter(call *lane.Call) {
+	if call.Err != nil || call.Reply.Outcome != single.Refused || !byCounter(call) {
+		return
+	}
+	for {
+		last := c.counter.Load()
+		if call.Reply.Token <= last || c.counter.CompareAndSwap(last, call.Reply.Token) {
+			return
+		}
+	}
+}
+
+// Counter returns the greatest counter that was recorded.
+func (c *Contest) Counter() uint64 { return c.counter.Load() }
+
+// byCounter reports that the fencing counter refused c, and not an owner. c publishes its token.
+func byCounter(c *lane.Call) bool { return c.Request.Exact && c.Reply.Holder == "" && c.Reply.TTL == 0 }
