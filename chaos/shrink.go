@@ -16,14 +16,16 @@ import (
 // SmallerPlan is the file in the directory "smaller" of a run's directory with the plan that [Shrink] found.
 const SmallerPlan = "plan.yaml"
 
-// Shrink looks for a smaller plan under which the oracle of the run's first violation convicts the lock again. It ends
-// the plan soon after the violation, and then leaves out steps: half of them, a quarter, and so on (delta debugging,
-// Zeller 1999). Every smaller plan was convicted in a run of its own, and chance decides whether a run meets a defect,
-// so a plan may become smaller in a second call. Shrink makes at most so many runs. It returns the report of the last
-// run that was convicted, and writes that run's files and its plan (plan.yaml, for the flag -file) to the directory
-// "smaller" in cfg.Dir. If no smaller plan was convicted, it returns found and writes nothing.
+// Shrink looks for a smaller plan under which the lock is convicted again, by the same oracle. It first ends the plan
+// soon after the violation. Then it removes steps: half of them at once, then a quarter, and so on (delta debugging,
+// Zeller 1999). It tries each plan in a run, and makes at most so many runs. A run may miss the defect by chance, so a
+// second call may find a smaller plan.
 //
-// cfg is the configuration of the run that found the violation. A done ctx ends the search early, without an error.
+// Shrink returns the report of the last run that convicted the lock. It writes that run's files and its plan to the
+// directory "smaller" in cfg.Dir; the flag -file of redlock-chaos takes the plan. If no smaller plan convicts the lock,
+// it returns found and writes nothing.
+//
+// cfg is the configuration of the run that found the violation. The search ends early, without an error, if ctx is done.
 func Shrink(ctx context.Context, cfg Config, found *Report, runs int) (*Report, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -51,10 +53,10 @@ type shrinking struct {
 	dir       string // of best, if it is not the run that found the violation
 }
 
-// afterViolation is how much of the plan stays behind the first violation, for what the harness looks at later.
+// afterViolation is the time from the violation to the end of a shorter plan. Some oracles need it.
 const afterViolation = 2 * time.Second
 
-// cutEnd drops what the plan does after the violation.
+// cutEnd ends the plan soon after the violation.
 func (s *shrinking) cutEnd(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 	at := plan.Duration(s.violation.At)
 	end := at + plan.Duration(afterViolation)
@@ -71,7 +73,7 @@ func (s *shrinking) cutEnd(ctx context.Context, p plan.Plan) (plan.Plan, error) 
 	return s.better(ctx, p, shorter)
 }
 
-// leaveOut goes through the steps, and leaves out so many at a time for good if the lock is convicted without them.
+// leaveOut removes steps, size at a time, if the lock is convicted without them.
 func (s *shrinking) leaveOut(ctx context.Context, p plan.Plan, size int) (plan.Plan, error) {
 	for from := 0; from < len(p.Steps); {
 		without := p
@@ -117,7 +119,7 @@ func (s *shrinking) convicted(rep *Report) bool {
 	})
 }
 
-// keep moves the last convicted run to its final place, in which an earlier call may have left another.
+// keep moves the last convicted run to its final place. It replaces the result of an earlier call.
 func (s *shrinking) keep() error {
 	if s.dir == "" {
 		return nil

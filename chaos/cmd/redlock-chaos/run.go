@@ -115,7 +115,7 @@ func (r *running) check(f *flag.FlagSet) error {
 	return r.draw(r.scenario, r.seeds, r.seed)
 }
 
-// config is the configuration of a run, but for the subject and the plan of a file.
+// config returns the configuration of a run, still without the subject and the plan of a file.
 func (r *running) config(f *flag.FlagSet) (chaos.Config, error) {
 	if err := r.check(f); err != nil {
 		return chaos.Config{}, err

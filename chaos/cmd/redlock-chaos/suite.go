@@ -78,7 +78,7 @@ func (s *suite) draw(scenarios, seeds string, seed uint64) error {
 	return nil
 }
 
-// configs has the configuration of each run, with a directory of its own in cfg.Dir.
+// configs returns the configuration of each run. Each run has its own directory in cfg.Dir.
 func (s *suite) configs(cfg chaos.Config, replay func(scenario string, seed uint64) string) []chaos.Config {
 	var all []chaos.Config
 	for _, scenario := range s.scenarios {
@@ -102,8 +102,8 @@ func (s *suite) configs(cfg chaos.Config, replay func(scenario string, seed uint
 	return all
 }
 
-// run makes the runs. One junit.xml in cfg.Dir lists all runs, also those that were not made. The status is that of
-// the worst run: violation, then could not be made, then unknown, then pass.
+// run makes the runs. One junit.xml in cfg.Dir lists all runs, also those that were not made. It returns the worst
+// status of all runs: violation, then a failed set-up, then unknown, then pass.
 func (s *suite) run(ctx context.Context, cfg chaos.Config, replay func(scenario string, seed uint64) string,
 	stdout, stderr io.Writer,
 ) int {
@@ -154,7 +154,7 @@ func (m *making) all(ctx context.Context, configs []chaos.Config) []report.Suite
 }
 
 // one makes one of the runs and prints its result. If it shared the machine with others, and nothing was found because
-// it had too little time, it only asks for another run. What one run can't write keeps nothing from the others.
+// it had too little time, it only asks for another run.
 func (m *making) one(ctx context.Context, cfg chaos.Config, shared bool) (run report.SuiteRun, again bool) {
 	run = report.SuiteRun{Scenario: cfg.Scenario, Seed: cfg.Seed}
 	var out, errs bytes.Buffer

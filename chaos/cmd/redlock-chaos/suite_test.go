@@ -120,7 +120,7 @@ func TestHazard134AViolationIsNotLostByWhatComesAfterIt(t *testing.T) {
 	cancel()
 }
 
-// TestRunsAreRepeatedAndMadeAtOnce has two seeds, twice each, of a lock whose releases fail, and makes a plan smaller.
+// The releases of this lock fail. Two seeds run twice each, and every violating plan is shrunk.
 func TestRunsAreRepeatedAndMadeAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

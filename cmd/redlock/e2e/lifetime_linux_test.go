@@ -277,9 +277,12 @@ func TestWithLeaderOnlyOtherProcessesWriteUnderAnotherHolder(t *testing.T) {
 	for _, who := range []string{"sh -c 'a; b'", "set -m", "timeout", "setsid", "double fork"} {
 		t.Run(who, func(t *testing.T) {
 			t.Parallel()
-			if late, _ := live(t, master, nil, bystanders[who], attacks["TERM"], "-leader-only"); late == 0 {
-				t.Error("with -leader-only, too, nothing was written late: this shows nothing")
+			for range 4 { // on a busy machine the job may have ended before the other holder starts
+				if late, _ := live(t, master, nil, bystanders[who], attacks["TERM"], "-leader-only"); late > 0 {
+					return
+				}
 			}
+			t.Error("with -leader-only, too, nothing was written late: this shows nothing")
 		})
 	}
 }
