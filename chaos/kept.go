@@ -31,9 +31,9 @@ func (r *run) lostByRight(a *history.Attempt) bool {
 	return false
 }
 
-// had reports that a master had the key of a hold. A master out of reach at the acquisition gets the key no earlier than
-// with the first extension that reaches it. So a hold of a key that nobody watches, and that was lost in its second
-// ttl, did not have such a master.
+// had reports that a master had the key of a hold. A master out of reach at the acquisition gets the key with the
+// first extension that reaches it. So a hold of a key that nobody watches, and that was lost in its second ttl, did not
+// have such a master.
 func (r *run) had(master int, a *history.Attempt, from, to int64) bool {
 	if slices.Contains(r.watch.keys, a.Key) {
 		return r.watch.had(master, a.Key, a.Owner, from, to)

@@ -282,8 +282,10 @@ func engine() []Mutant {
 		{
 			Name:   "waits-for-nothing",
 			Breaks: "a wait has no end although an operator has to mend something",
-			Edits:  []Edit{{"complaint.go", "by == 0 || now < by {", "by >= 0 {"}},
-			Tests:  in(".", "TestARefusalByASetIsReportedDuringItsOwnOutage"),
+			Edits: []Edit{
+				{"internal/contend/next.go", "return max(began, p.Since) + o.MendTime", "return 0"},
+			},
+			Tests: in(".", "TestARefusalByASetIsReportedDuringItsOwnOutage"),
 		},
 		{
 			Name:   "mends-at-once",
