@@ -73,7 +73,7 @@ func later(t, d time.Duration) time.Duration {
 	return t + d
 }
 
-// outlives returns the ttl by which a key is sure to be there for so long, whatever the master's clock does.
+// outlives returns the shortest ttl that keeps a key for so long, whatever the master's clock does.
 func outlives(left time.Duration, factor float64) time.Duration {
 	ttl := float64(left+expiryGranularity) / (1 - factor)
 	return (time.Duration(ttl) + time.Millisecond).Truncate(time.Millisecond)

@@ -20,7 +20,7 @@ type host struct {
 	locker *Locker
 }
 
-// initEnv prepares what the holds of the Locker share.
+// initEnv prepares the common part of the Locker's holds.
 func (l *Locker) initEnv() {
 	e := &l.env
 	l.rules = rules{l.sets, l.opts.DriftFactor}
@@ -56,7 +56,7 @@ func (w *host) NotRenewed(h *hold.Hold) {
 	}
 }
 
-// Offer implements [hold.Host]: it passes the lock on to the first waiting goroutine for which it fits.
+// Offer implements [hold.Host]: it passes the lock on to the first waiting goroutine that it fits.
 func (w *host) Offer(o *hold.Offer) bool {
 	if l := w.locker; l.isClosing() || l.current.State().Newer != nil {
 		return false

@@ -24,7 +24,7 @@ type Contest struct {
 	counter atomic.Uint64 // the greatest fencing counter that refused one that publishes
 }
 
-// Sets are the sets of masters in which votes count.
+// Sets are the sets of masters that decide.
 type Sets interface {
 	Majority(masters uint64) bool    // a quorum of every set
 	AnyMajority(masters uint64) bool // a quorum of one of the sets

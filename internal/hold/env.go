@@ -12,13 +12,13 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// Env is what the holds of one Locker share.
+// Env is the common part of the holds of one Locker.
 type Env struct {
 	Rules
 	Host
-	Watch // nil if nobody observes
+	Watch // nil without an observer
 
-	Sets     []Set // of masters, in which votes count
+	Sets     []Set // of masters that decide
 	Lanes    []*lane.Lane
 	Prepare  func(*single.Request) // before a request is sent; called with the mutex held
 	Now      func() time.Duration
@@ -47,7 +47,7 @@ type Votes struct{ Granted, Refused, Unknown uint64 }
 // Vote is one master's vote.
 type Vote uint8
 
-// The votes, of which Pending is one that has not been given.
+// The votes. Pending: the master has not voted.
 const (
 	Pending Vote = iota
 	Granted
@@ -87,8 +87,8 @@ type Rules interface {
 	ValidUntil(start, ttl time.Duration) time.Duration // how long a key asked for at start is sure to be there
 	Lapsed(now, ttl time.Duration) time.Duration       // when a key that is there now is sure to be gone
 	Later(t, d time.Duration) time.Duration            // the sum, which does not overflow
-	Allowance(ttl time.Duration) time.Duration         // what is lost of a ttl to clocks of different rates
-	Outlives(left time.Duration) time.Duration         // the ttl by which a key is sure to be there for so long
+	Allowance(ttl time.Duration) time.Duration         // the part of a ttl that clocks of different rates cost
+	Outlives(left time.Duration) time.Duration         // the shortest ttl that keeps a key for so long
 }
 
 // Host is what holds ask of their Locker. No mutex is held when they do.
@@ -162,7 +162,7 @@ func (t *Terms) Window() time.Duration {
 	return min(t.TTL/windowShare, maxWindow)
 }
 
-// Facts are what others learn of a round.
+// Facts describe a round.
 type Facts struct {
 	Hold     *Hold
 	Op       single.Op

@@ -347,7 +347,7 @@ func (h *Hold) Inspect(ctx context.Context) (*Result, *Failure) {
 	return r.resultLocked(), nil
 }
 
-// Handed is what the process needs that continues a hold.
+// Handed describes a hold to the process that continues it.
 type Handed struct {
 	Token uint64
 	Doubt uint64 // masters to which a request that sets a key may be on its way

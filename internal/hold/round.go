@@ -209,7 +209,7 @@ func (r *round) failureLocked(refusal Fault) *Failure {
 	}
 }
 
-// facts are what others learn of the round.
+// facts describes the round.
 func (r *round) facts() Facts {
 	return Facts{r.hold, r.request.Op, r.verifies, r.request.Keys, r.start, r.votes, r.verdict}
 }
