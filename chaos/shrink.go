@@ -25,7 +25,8 @@ const SmallerPlan = "plan.yaml"
 // directory "smaller" in cfg.Dir; the flag -file of redlock-chaos takes the plan. If no smaller plan convicts the lock,
 // it returns found and writes nothing.
 //
-// cfg is the configuration of the run that found the violation. The search ends early, without an error, if ctx is done.
+// cfg is the configuration of the run that found the violation. If ctx is done, the search ends early,
+// without an error.
 func Shrink(ctx context.Context, cfg Config, found *Report, runs int) (*Report, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {

@@ -74,7 +74,7 @@ func TestSchedulesContainDifficultEvents(t *testing.T) {
 			Retained: 1400, LateTokens: 40,
 			GaveWay: 240,
 		}},
-		{sim.Margins(), 1000, sim.Counts{MajorityGone: 120, LateTimer: 1, Graceless: 1, Expired: 1, PutOff: 200}},
+		{sim.Margins(), 2000, sim.Counts{MajorityGone: 120, LateTimer: 1, Graceless: 1, Expired: 1, PutOff: 200}},
 		{sim.Restarts(), 300, sim.Counts{RolledBack: 60, Loading: 5, Suspended: 25}},
 		{sim.Long(), 20, sim.Counts{Long: 3}},
 		{sim.Refusals(), 400, sim.Counts{Refusing: 200, Denied: 200, Dialled: 1000, Redialled: 50}},

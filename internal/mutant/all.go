@@ -73,17 +73,23 @@ func rules() []Mutant {
 		{
 			Name:   "drop-stragglers",
 			Breaks: "a vote that arrives after its round was decided is neither waited for nor released",
-			Edits:  []Edit{{"internal/hold/lease.go", "return s.last == nil && s.trace", "return s.last != nil || s.trace"}},
-			Sim:    []Sim{{Profile: "within", Oracle: "orphan"}},
-			Chaos:  []Chaos{{"stragglers", "orphan", 5 * time.Second}},
-			Tests:  in(".", "TestHazard02StragglersAreReleasedWhenTheyLand"),
+			Edits: []Edit{{
+				"internal/hold/lease.go", "return s.last == nil && s.trace",
+				"return s.last != nil || s.trace",
+			}},
+			Sim:   []Sim{{Profile: "within", Oracle: "orphan"}},
+			Chaos: []Chaos{{"stragglers", "orphan", 5 * time.Second}},
+			Tests: in(".", "TestHazard02StragglersAreReleasedWhenTheyLand"),
 		},
 		{
 			Name:   "unordered-release",
 			Breaks: "a release does not wait for the same master's acquire to end",
-			Edits:  []Edit{{"internal/hold/send.go", "if s.last != nil {\n\t\t\t\tb.After", "if false {\n\t\t\t\tb.After"}},
-			Sim:    []Sim{{Profile: "within", Oracle: "orphan"}},
-			Tests:  in(".", "TestHazard03AReleaseNeverOvertakesItsAcquire", "TestHazard22ExtendAndReleaseDoNotRace"),
+			Edits: []Edit{{
+				"internal/hold/send.go", "if s.last != nil {\n\t\t\t\tb.After",
+				"if false {\n\t\t\t\tb.After",
+			}},
+			Sim:   []Sim{{Profile: "within", Oracle: "orphan"}},
+			Tests: in(".", "TestHazard03AReleaseNeverOvertakesItsAcquire", "TestHazard22ExtendAndReleaseDoNotRace"),
 		},
 		{
 			Name:   "count-repairs",
@@ -162,7 +168,10 @@ func rules() []Mutant {
 					"internal/hold/hold.go", "request.Fence, request.Exact = h.terms.Fenced, h.terms.Publishes",
 					"request.Fence, request.Exact = h.terms.Fenced, false",
 				},
-				{"internal/hold/fence.go", "case h.terms.Publishes && (!agreed || token != r.request.Token):", "case false:"},
+				{
+					"internal/hold/fence.go", "case h.terms.Publishes && (!agreed || token != r.request.Token):",
+					"case false:",
+				},
 			},
 			Tests:  in("leader", "TestThePublishedTokenIsTheTermsOwn"),
 			Sample: true,
@@ -330,7 +339,10 @@ func rules() []Mutant {
 		{
 			Name:   "joint-token-by-one",
 			Breaks: "a token is one that a quorum of the old masters has accepted, whatever the new ones have",
-			Edits:  []Edit{{"quorum.go", "{ return r.majority(masters) }", "{ return r.electorates[:1].majority(masters) }"}},
+			Edits: []Edit{{
+				"quorum.go", "{ return r.majority(masters) }",
+				"{ return r.electorates[:1].majority(masters) }",
+			}},
 			// it shows in one schedule of some 300
 			Sim: []Sim{{Profile: "membership", Oracle: "token-order", First: 5001}},
 		},
@@ -382,7 +394,10 @@ func rules() []Mutant {
 			Breaks: "tokens are passed on that were not got ahead",
 			Edits: []Edit{
 				{"internal/hold/hold.go", "\t\t\trequest.Spare = h.env.Tokens.Spare(a.Window, a.Token)\n", ""},
-				{"internal/hold/fence.go", "h.takeTokensLocked(token, r.spareLocked(token))", "h.takeTokensLocked(token, 1000)"},
+				{
+					"internal/hold/fence.go", "h.takeTokensLocked(token, r.spareLocked(token))",
+					"h.takeTokensLocked(token, 1000)",
+				},
 			},
 			Sim:   []Sim{{Profile: "cohorts", Oracle: "token-order"}},
 			Tests: in(".", "TestTokensOfPassedLocksAreInOrder"),

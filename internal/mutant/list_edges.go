@@ -280,7 +280,10 @@ func edges() []Mutant {
 			Name:   "verify-prolongs",
 			Breaks: "a Verify lets the keys live for the whole ttl again",
 			Edits: []Edit{
-				{"internal/hold/hold.go", "Op: single.Extend, TTL: time.Millisecond}", "Op: single.Extend, TTL: h.terms.TTL}"},
+				{
+					"internal/hold/hold.go", "Op: single.Extend, TTL: time.Millisecond}",
+					"Op: single.Extend, TTL: h.terms.TTL}",
+				},
 			},
 			Tests: in(".", "TestVerifyLetsNoKeyLiveForLonger"),
 		},

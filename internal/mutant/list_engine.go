@@ -40,7 +40,10 @@ func engine() []Mutant {
 			Name:   "unknown-is-refused",
 			Breaks: "an error of a master counts as its refusal",
 			Edits: []Edit{
-				{"internal/hold/env.go", "\tcase Unknown:\n\t\tt.Unknown |= 1 << i", "\tcase Unknown:\n\t\tt.Refused |= 1 << i"},
+				{
+					"internal/hold/env.go", "\tcase Unknown:\n\t\tt.Unknown |= 1 << i",
+					"\tcase Unknown:\n\t\tt.Refused |= 1 << i",
+				},
 			},
 			Tests: in(".", "TestHazard11ARefusalInAnOutageIsNotHeld"),
 		},
@@ -91,7 +94,8 @@ func engine() []Mutant {
 			Breaks: "MaxHold does not end a lock that is renewed",
 			Edits: []Edit{
 				{
-					"internal/hold/hold.go", "\tif h.atMost > 0 {\n\t\tuntil = min(until, h.atMost)\n\t}\n\th.until = max",
+					"internal/hold/hold.go",
+					"\tif h.atMost > 0 {\n\t\tuntil = min(until, h.atMost)\n\t}\n\th.until = max",
 					"\th.until = max",
 				},
 			},
@@ -130,7 +134,10 @@ func engine() []Mutant {
 			Name:   "release-unsent",
 			Breaks: "where the acquisition has ended nothing is released",
 			Edits: []Edit{
-				{"internal/hold/lease.go", "return s.last == nil && s.trace.Level < Touched }", "return s.last == nil }"},
+				{
+					"internal/hold/lease.go", "return s.last == nil && s.trace.Level < Touched }",
+					"return s.last == nil }",
+				},
 			},
 			Tests: in(".", "TestAReleasedLockIsOver"),
 		},
@@ -138,21 +145,30 @@ func engine() []Mutant {
 			Name:   "janitor-not-told",
 			Breaks: "a release that was not confirmed is forgotten",
 			Edits: []Edit{
-				{"internal/hold/lease.go", "s.trace.Level >= Touched && (c.Err != nil || unsure) {", "unsure && false {"},
+				{
+					"internal/hold/lease.go", "s.trace.Level >= Touched && (c.Err != nil || unsure) {",
+					"unsure && false {",
+				},
 			},
 			Tests: in(".", "TestAMasterThatWasStoppedIsCleanedUpSoonAfterItIsBack"),
 		},
 		{
 			Name:   "spared-too-many",
 			Breaks: "a master that a quorum needs is spared acquisitions",
-			Edits:  []Edit{{"internal/hold/send.go", "limit := 2*sorted[set.Quorum-1] + maxBehind", "limit := 2*sorted[0]"}},
-			Tests:  in(".", "TestAQuorumOfMastersAlwaysGetsTheRequest"),
+			Edits: []Edit{{
+				"internal/hold/send.go", "limit := 2*sorted[set.Quorum-1] + maxBehind",
+				"limit := 2*sorted[0]",
+			}},
+			Tests: in(".", "TestAQuorumOfMastersAlwaysGetsTheRequest"),
 		},
 		{
 			Name:   "spares-everything",
 			Breaks: "also operations of locks that are held are not sent to masters that are behind",
 			Edits: []Edit{
-				{"internal/hold/send.go", "if r.request.Op == single.Acquire {\n\t\tbehind =", "if true {\n\t\tbehind ="},
+				{
+					"internal/hold/send.go", "if r.request.Op == single.Acquire {\n\t\tbehind =",
+					"if true {\n\t\tbehind =",
+				},
 			},
 			Tests: in(".", "TestExtensionsAndReleasesGoToSlowMastersToo"),
 		},
@@ -240,8 +256,11 @@ func engine() []Mutant {
 		{
 			Name:   "repair-too-short",
 			Breaks: "a repaired key lives for the extension's ttl, although the hold counts on it for longer",
-			Edits:  []Edit{{"internal/hold/repair.go", "return max(r.request.TTL, min(", "return min(r.request.TTL, min("}},
-			Tests:  in(".", "TestARepairedKeyHasTheTTLOfTheHold"),
+			Edits: []Edit{{
+				"internal/hold/repair.go", "return max(r.request.TTL, min(",
+				"return min(r.request.TTL, min(",
+			}},
+			Tests: in(".", "TestARepairedKeyHasTheTTLOfTheHold"),
 		},
 		{
 			Name:   "extension-from-before",

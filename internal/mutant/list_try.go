@@ -71,8 +71,11 @@ func tries() []Mutant {
 		{
 			Name:   "reentrants-both-give-up",
 			Breaks: "a try in a transition takes the lasting owner of a reentrant contender for the holder",
-			Edits:  []Edit{{"internal/contend/contest.go", "name == readers || owner.Made(name)", "true || owner.Made(name)"}},
-			Tests:  in(".", "TestHazard103OneOfTwoReentrantOwnersWinsInTheTransition"),
+			Edits: []Edit{{
+				"internal/contend/contest.go", "name == readers || owner.Made(name)",
+				"true || owner.Made(name)",
+			}},
+			Tests: in(".", "TestHazard103OneOfTwoReentrantOwnersWinsInTheTransition"),
 		},
 	}
 }

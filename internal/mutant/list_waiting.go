@@ -92,7 +92,10 @@ func waiting() []Mutant {
 			Name: "handed-over-in-the-queues",
 			Breaks: "a process that hands a lock over stays in the masters' queues, and is notified in the place of " +
 				"another one",
-			Edits: []Edit{{"internal/hold/hold.go", "len(unclaimed) > 0 && queued {", "len(unclaimed) < 0 && queued {"}},
+			Edits: []Edit{{
+				"internal/hold/hold.go", "len(unclaimed) > 0 && queued {",
+				"len(unclaimed) < 0 && queued {",
+			}},
 			Tests: in(".", "TestALockThatWasPassedOnAndHandedOverLeavesNoQueueEntry"),
 		},
 		{

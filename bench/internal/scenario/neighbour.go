@@ -220,10 +220,16 @@ func (n *neighbourhood) slice(alone, aloneExtend measure.Latency, cost spent, la
 			"extend_p99_us":       us(extend.Quantile(0.99)),
 			"alone_extend_p99_us": us(aloneExtend.Quantile(0.99)),
 			"commands_per_s":      cost.commands / lasted.Seconds() / float64(masters),
-			"p99_alone":           us(free.Quantile(0.99)) / us(alone.Quantile(0.99)),
-			"extend_p99_alone":    us(extend.Quantile(0.99)) / us(aloneExtend.Quantile(0.99)),
 		},
 		Worst: map[string]float64{}, Count: map[string]int64{"lost": 0},
+	}
+	for name, of := range map[string][2]float64{
+		"p99_alone":        {us(free.Quantile(0.99)), us(alone.Quantile(0.99))},
+		"extend_p99_alone": {us(extend.Quantile(0.99)), us(aloneExtend.Quantile(0.99))},
+	} {
+		if of[1] > 0 { // a short or slow measurement may have none alone
+			out.Extra[name] = of[0] / of[1]
+		}
 	}
 	for i, h := range n.holds {
 		out.Worst["used_"+strconv.Itoa(i)] = 100 * n.used[i]
