@@ -18,7 +18,7 @@ func TestNeighboursAreJudgedBesideAWorkload(t *testing.T) {
 	enough := func(rep *chaos.Report) bool { return rep.Neighbours.Holds > 0 && rep.Neighbours.Free > 0 }
 	rep := run(t,
 		chaos.Config{
-			Scenario: "master-outage", Duration: 5 * time.Second, TTL: 10 * time.Second, Neighbours: true,
+			Scenario: "master-outage", Duration: 12 * time.Second, TTL: 5 * time.Second, Neighbours: true,
 			Limits: quick,
 		}, enough)
 	q := rep.Neighbours

@@ -85,7 +85,7 @@ func TestTheExitStatusTellsTheVerdict(t *testing.T) {
 		},
 		"no such backend":  {time.Minute, []string{"-backend", "nonsense"}, 4, "no backend"},
 		"no such subject":  {time.Minute, []string{"-subject", "nonsense"}, 4, "no subject"},
-		"no such scenario": {time.Minute, []string{"-scenario", "nonsense"}, 4, "no scenario"},
+		"no such scenario": {time.Minute, []string{"-scenario", "nonsense"}, 2, "no scenario"},
 		"no such file":     {time.Minute, []string{"-file", "nonsense.yaml"}, 4, "nonsense.yaml"},
 		"a plan that is to last longer": {
 			time.Minute, []string{"-file", file, "-duration", "1s"}, 2, "-duration 1s together with -file " + file,
