@@ -153,7 +153,8 @@ func (r *Report) Failed() bool { return r.Verdict != Pass }
 // neither for the lock nor against it.
 func (r *Report) ShowsNothing() bool {
 	found := slices.ContainsFunc(r.Violations, func(v oracle.Violation) bool {
-		return !v.Unknown || v.Oracle != oracle.NameAvailability && v.Oracle != oracle.NameVictims
+		judges := []string{oracle.NameAvailability, oracle.NameVictims, oracle.NameOperations}
+		return !v.Unknown || !slices.Contains(judges, v.Oracle)
 	})
 	return (r.Starved || r.Unjudged()) && r.Verdict == Unknown && !found
 }
