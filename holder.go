@@ -154,7 +154,7 @@ func (k *Lock) holder(r *hold.Result) (Holder, error) {
 	sets := k.locker.sets
 	for i := range sets {
 		if h := inspection(r.Answers).holderIn(&sets[i]); h.Held {
-			h.Nodes = k.locker.nodes(r, everyMaster)
+			h.Nodes = k.locker.nodes(r, hold.EveryMaster)
 			return h, nil
 		}
 	}
@@ -163,7 +163,7 @@ func (k *Lock) holder(r *hold.Result) (Holder, error) {
 			return Holder{}, k.unreached(r, set)
 		}
 	}
-	return Holder{Nodes: k.locker.nodes(r, everyMaster)}, nil
+	return Holder{Nodes: k.locker.nodes(r, hold.EveryMaster)}, nil
 }
 
 // holderIn returns the holder of the key on a quorum of set.

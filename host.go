@@ -93,11 +93,9 @@ func newJanitor(l *Locker) *janitor.Janitor {
 		Send:    func(c *lane.Call) { l.env.Lanes[c.Index].Send(c) },
 		Down:    func(i int) bool { return l.env.Lanes[i].Down() },
 		Timeout: l.opts.requestTimeout,
-		Lapsed: func(now, ttl time.Duration) time.Duration {
-			return lapsed(now, ttl, l.opts.DriftFactor)
-		},
-		Left:   func(c *lane.Call) { l.crowd.Left(c.Request.Keys, c.Reply.Called) },
-		Waiter: l.crowd.ID, Unclaimed: l.crowd.Unclaimed,
+		Lapsed:  l.rules.Lapsed,
+		Left:    func(c *lane.Call) { l.crowd.Left(c.Request.Keys, c.Reply.Called) },
+		Waiter:  l.crowd.ID, Unclaimed: l.crowd.Unclaimed,
 	}
 	if l.observer != nil {
 		c.Observe = l.observePending

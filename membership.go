@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-624411e5/redlock/internal/address"
 	"github.com/seed-624411e5/redlock/internal/generation"
+	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -187,7 +188,7 @@ func union(before, after []Master) (masters []Master, sets electorates, err erro
 	if len(masters) > maxMasters {
 		return nil, nil, invalid("%d old and new masters together, and %d is the most", len(masters), maxMasters)
 	}
-	old := everyMaster >> (maxMasters - len(before))
+	old := hold.EveryMaster >> (maxMasters - len(before))
 	if members == old {
 		return nil, nil, invalid("the old and the new masters are the same: make the Locker with one set")
 	}

@@ -17,13 +17,13 @@ type Vote uint8
 // The votes. The zero value is a vote that has not been given.
 const (
 	// Pending: the master had not answered when the round was decided.
-	Pending Vote = iota
+	Pending = Vote(hold.Pending)
 	// Granted: the master did the operation.
-	Granted
+	Granted = Vote(hold.Granted)
 	// Refused: the master answered, and the answer was no.
-	Refused
+	Refused = Vote(hold.Refused)
 	// Unknown: an error or a timeout. The request may have taken effect.
-	Unknown
+	Unknown = Vote(hold.Unknown)
 )
 
 // String returns the vote in lower case.
@@ -37,9 +37,6 @@ type electorate struct {
 	members   uint64
 	n, quorum int
 }
-
-// everyMaster is every master that there may be.
-const everyMaster = ^uint64(0)
 
 func newElectorate(name string, members uint64) electorate {
 	n := bits.OnesCount64(members)

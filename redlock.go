@@ -105,7 +105,7 @@ func New(masters []Master, opts Options) (*Locker, error) {
 	if err := checkMasters(masters); err != nil {
 		return nil, err
 	}
-	return newLocker(masters, electorates{newElectorate("", everyMaster>>(maxMasters-len(masters)))}, opts)
+	return newLocker(masters, electorates{newElectorate("", hold.EveryMaster>>(maxMasters-len(masters)))}, opts)
 }
 
 func newLocker(masters []Master, sets electorates, opts Options) (*Locker, error) {
@@ -276,7 +276,7 @@ func (l *Locker) attempt(ctx context.Context, s *spec, w *waiting) (*Lock, *fail
 	if w != nil {
 		switch {
 		case turn.Inherited:
-			a.QueuedOn = everyMaster
+			a.QueuedOn = hold.EveryMaster
 		case w.latest != nil:
 			a.QueuedOn = w.latest.hold.QueuedOn()
 		}

@@ -6,6 +6,7 @@ import (
 	"net"
 
 	"github.com/seed-624411e5/redlock/internal/contend"
+	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -82,7 +83,7 @@ func unmet(lanes []*lane.Lane, sets electorates) (masters uint64) {
 			masters |= 1 << i
 		}
 	}
-	if masters == 0 || sets.majority(everyMaster&^masters) {
+	if masters == 0 || sets.majority(hold.EveryMaster&^masters) {
 		return 0
 	}
 	return masters
@@ -91,7 +92,7 @@ func unmet(lanes []*lane.Lane, sets electorates) (masters uint64) {
 // hasMet reports that a quorum may answer the next round: of the masters that were unmet, enough have answered or may
 // still do so.
 func hasMet(lanes []*lane.Lane, sets electorates, unmet uint64) bool {
-	hope := everyMaster &^ unmet
+	hope := hold.EveryMaster &^ unmet
 	for i, l := range lanes {
 		if l.RTT() != 0 || lane.Unmet(l) {
 			hope |= 1 << i

@@ -203,7 +203,7 @@ func (w *waiting) refused(f *failure, turn bool) {
 	}
 	if len(w.spec.Keys) > 1 && f.kind == failHeld {
 		if unclaimed := l.crowd.Blocked(&w.entry, l.withPrefix(f.q.blockingKeys()), l.clock.Now()); len(unclaimed) > 0 {
-			l.crowd.Depart(&w.spec.Terms, unclaimed, &w.latest.hold, everyMaster)
+			l.crowd.Depart(&w.spec.Terms, unclaimed, &w.latest.hold, hold.EveryMaster)
 		}
 	}
 	owners, claimed := f.q.holders()
@@ -280,7 +280,7 @@ func (w *waiting) leave(ctx context.Context, k *Lock) {
 			if k, ok := after.(*Lock); ok {
 				behind = &k.hold
 			}
-			l.crowd.Depart(&w.spec.Terms, unclaimed, behind, everyMaster)
+			l.crowd.Depart(&w.spec.Terms, unclaimed, behind, hold.EveryMaster)
 		}
 	}
 	if w.subscribed {
@@ -296,7 +296,7 @@ func (k *Lock) leaveQueue(w *waiting) {
 	}
 	inherited := k.leaveQuietly(&w.entry)
 	if inherited {
-		queued = everyMaster
+		queued = hold.EveryMaster
 	}
 	if queued != 0 {
 		k.hold.QueueOn(k.locker.crowd.ID, queued, inherited) // also where it was won out of turn

@@ -34,8 +34,7 @@ type Quiet struct {
 // Three kinds of time do not count: time without a majority in reach, settle after that, and time when the machine
 // stood still or masters answered late. An acquisition that met such a time is excused unless the rest took longer than
 // bound. A lost hold is excused where [Kept] excuses it, and where byRight, if not nil, says that its masters could not
-// extend it. If there are quiet attempts but none can be judged, Victims
-// reports a violation marked Unknown.
+// extend it. If there are quiet attempts but none can be judged, Victims reports a violation marked Unknown.
 func Victims(v *history.View, bound, settle time.Duration, allowed float64,
 	byRight func(*history.Attempt) bool,
 ) (Quiet, []Violation) {

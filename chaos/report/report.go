@@ -62,9 +62,8 @@ type Report struct {
 	Service      oracle.Service `json:"service"`
 	// Operated counts releases, extensions and holds that were judged, and of these those that failed.
 	Operated oracle.Operated `json:"operated"`
-	// StalledMS is for how long the machine gave the run, or something of it, no time, in milliseconds. Starved tells
-	// that this was more than half of what the limits allow: what the run did not see it may not have had the time to
-	// see.
+	// StalledMS is the time in milliseconds in which the machine did not let the run, or a part of it, go on. Starved
+	// means that this was more than half of what the limits allow, so the run may have missed something.
 	StalledMS float64 `json:"stalled_ms"`
 	Starved   bool    `json:"starved,omitempty"`
 	// RecoveryMSMax is the longest time, in milliseconds, from a majority coming back until every key was acquired

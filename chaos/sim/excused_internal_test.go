@@ -32,8 +32,7 @@ func TestOnlyADeadClientExcusesAKeyThatStays(t *testing.T) {
 	}
 }
 
-// A schedule in which a client is killed whose Reentrant owner is also a living client's, and a frozen master grants
-// the dead client's request later.
+// Two clients share a Reentrant owner. One of them is killed, and later a frozen master grants its last request.
 func TestAKeyOfADeadClientIsNoOrphanOfALivingOne(t *testing.T) {
 	r, err := Run(Generate(Within(), 202611275170))
 	if err != nil || len(r.Violations) > 0 {

@@ -87,18 +87,22 @@ func (c *Contest) Held(sets Sets) bool {
 		if sets.Majority(masters) {
 			return true
 		}
-		var lasting uint64
-		for i, first := range c.first {
-			if first == name {
-				lasting |= masters & (1 << i)
-			}
-		}
 		unique := name == readers || owner.Made(name) // and not of a Reentrant contender
-		if c.round > 1 && unique && sets.AnyMajority(lasting) {
+		if c.round > 1 && unique && sets.AnyMajority(c.lastingLocked(name)) {
 			return true
 		}
 	}
 	return false
+}
+
+// lastingLocked returns the masters that named this owner first, and again in the latest round.
+func (c *Contest) lastingLocked(name string) (masters uint64) {
+	for i, first := range c.first {
+		if first == name {
+			masters |= c.named[name] & (1 << i)
+		}
+	}
+	return masters
 }
 
 // InTheWay reports that the key is held, once a try has ended: a quorum of a set named one owner. Otherwise owners
@@ -107,21 +111,19 @@ func (c *Contest) Held(sets Sets) bool {
 func (c *Contest) InTheWay(sets Sets, outvoted func(lasting uint64) bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, masters := range c.named {
+	var lasting uint64
+	for name, masters := range c.named {
 		if sets.AnyMajority(masters) {
 			return true
 		}
-	}
-	var lasting uint64
-	for i, first := range c.first {
-		lasting |= c.named[first] & (1 << i)
+		lasting |= c.lastingLocked(name)
 	}
 	return c.round > 1 && lasting != 0 && outvoted(lasting)
 }
 
 // Patience returns how long a round of h waits for late masters after a quorum has answered without a decision. A
-// stopped master would otherwise hold up the next round until the timeout. slowest is the
-// distance of the slowest master. The result for a wait is 0: no limit.
+// stopped master would otherwise hold up the next round until the timeout. slowest is the distance of the slowest
+// master. The result for a wait is 0: no limit.
 func (c *Contest) Patience(h *hold.Hold, took, slowest time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -76,7 +76,7 @@ func newDeparture(c *Crowd, t *hold.Terms, keys []string, stays bool, after *hol
 
 // send sends the calls to these masters.
 func (d *departure) send(masters uint64) {
-	masters &= ^uint64(0) >> (64 - len(d.calls))
+	masters &= hold.EveryMaster >> (64 - len(d.calls))
 	d.open.Store(int32(bits.OnesCount64(masters)))
 	d.crowd.env.Registry.Begin()
 	for i := range d.calls {

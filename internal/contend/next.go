@@ -177,16 +177,15 @@ const (
 	FirstPause = 2 * time.Millisecond
 	// MaxPause bounds it from above.
 	MaxPause = 64 * time.Millisecond
-	// splitRounds bounds, in rounds of the length of the last one, the pause after a round in which contenders shared
-	// the votes: enough for a few of them to come one after the other. Without it rounds that take long, on a network
-	// or a machine that is slow, would make pauses of many seconds.
+	// splitRounds bounds the pause after a split vote, as a multiple of the last round's duration. A few contenders
+	// can then come one after the other. Without the bound, slow rounds would lead to pauses of many seconds.
 	splitRounds = 4
 	// NotifiedPause takes the place of the backoff while a quorum of masters can notify the waiter: its turn then comes
 	// by itself, and a backoff is for notifications that got lost.
 	NotifiedPause = 200 * time.Millisecond
-	// refreshAfter is how soon after an attempt a waiter that masters notify tries again, however seldom it was asked
-	// to: they keep its position in their queues for a minute, so two attempts fit into that, should one be lost. It
-	// also bounds for how long a release goes unnoticed whose notification was lost, or went to a waiter that had died.
+	// refreshAfter is the longest time between two attempts of a waiter that masters notify. Masters keep its position
+	// for a minute, so one of two attempts may be lost. It also bounds how long a release goes unnoticed if its
+	// notification was lost, or went to a dead waiter.
 	refreshAfter = 24 * time.Second
 	// claimAfter is the same for a waiter that lets no new readers in: its claim lasts for single.WriterClaim, so one
 	// of two may be lost.

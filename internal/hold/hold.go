@@ -371,7 +371,7 @@ func (h *Hold) HandOver() (d Handed, ok bool) {
 		return d, false
 	}
 	if unclaimed, _ := h.env.Leaving(Exit{Keys: h.terms.Keys}); len(unclaimed) > 0 && queued {
-		after.leave(h, unclaimed, everyMaster)
+		after.leave(h, unclaimed, EveryMaster)
 	}
 	after.run()
 	h.env.Registry.Leave(&h.entry) // only now: Close has to wait for what leaves the masters' queues

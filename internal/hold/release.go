@@ -164,7 +164,7 @@ func (e *leaving) sendLocked(h *Hold, after *effects) {
 	h.ending = h.newRoundLocked(request, e.observer)
 	h.issueLocked(h.ending, after)
 	if len(e.unclaimed) > 0 && !allUnclaimed && h.waiterID != "" {
-		after.leave(h, e.unclaimed, everyMaster)
+		after.leave(h, e.unclaimed, EveryMaster)
 	}
 	if h.leaving != nil {
 		close(h.leaving)

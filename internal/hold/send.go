@@ -83,8 +83,8 @@ func (h *Hold) issueLocked(r *round, after *effects) {
 	}
 }
 
-// everyMaster is every master that there may be.
-const everyMaster = ^uint64(0)
+// EveryMaster is a bit for each master that there may be.
+const EveryMaster = ^uint64(0)
 
 // A master is spared acquisitions when its queue exceeds twice a quorum's queue by more than maxBehind.
 const maxBehind = 20 * time.Millisecond
@@ -108,7 +108,7 @@ func (e *Env) behind(now time.Time) (masters uint64) {
 	if worst <= maxBehind {
 		return 0
 	}
-	masters = everyMaster
+	masters = EveryMaster
 	for i := range e.Sets { // one that either set needs is asked
 		masters &= e.behindIn(&e.Sets[i], waits)
 	}

@@ -125,7 +125,7 @@ type neighbourhood struct {
 	first        error
 }
 
-// beside measures quiet locks without and with a crowd.
+// beside measures quiet locks alone, and then with a crowd.
 func (e *Env) beside(ctx context.Context, c crowd, size int, addrs []string, prefix string) (out result.Slice,
 	err error,
 ) {
