@@ -17,7 +17,7 @@ func reached(m network.Matrix, client int) (set uint, n int) {
 	return set, n
 }
 
-func TestMatricesCutWhatTheirNamesSay(t *testing.T) {
+func TestEachPatternOfCutsLeavesTheMastersThatItsNameSays(t *testing.T) {
 	for _, masters := range []int{1, 3, 4, 5, 7} {
 		q := masters/2 + 1
 		const clients = 6
@@ -54,7 +54,7 @@ func TestMatricesCutWhatTheirNamesSay(t *testing.T) {
 	}
 }
 
-func TestLinksListsTheCuts(t *testing.T) {
+func TestLinksAreThePathsThatAreCut(t *testing.T) {
 	if got := network.IsolateMasters(3, 5, []int{4}).Links(); len(got) != 3 ||
 		got[2] != (network.Link{Client: 2, Master: 4}) {
 		t.Errorf("links %v", got)

@@ -172,15 +172,15 @@ func TestLatencyDelaysBothWays(t *testing.T) {
 	slows(t, network.Latency(network.Both, 100*time.Millisecond, 0), "x", 195*time.Millisecond)
 }
 
-func TestLatencyDelaysOneWay(t *testing.T) {
+func TestLatencyMayDelayRepliesAlone(t *testing.T) {
 	slows(t, network.Latency(network.Replies, 150*time.Millisecond, 0), "x", 145*time.Millisecond)
 }
 
-func TestBandwidthLimits(t *testing.T) {
+func TestBandwidthDelaysLongRequests(t *testing.T) {
 	slows(t, network.Bandwidth(network.Requests, 100), strings.Repeat("x", 30_000), 250*time.Millisecond)
 }
 
-func TestSlicerSlices(t *testing.T) {
+func TestASlicerSendsARequestInPieces(t *testing.T) {
 	n, m := pair(t)
 	w := dial(t, n.Addrs(0)[0])
 	w.mustAsk(strings.Repeat("x", 100))
@@ -192,7 +192,7 @@ func TestSlicerSlices(t *testing.T) {
 	}
 }
 
-func TestJitterSpreads(t *testing.T) {
+func TestJitterMakesDelaysDiffer(t *testing.T) {
 	n, _ := pair(t)
 	w := dial(t, n.Addrs(0)[0])
 	add(t, n, network.Latency(network.Requests, 30*time.Millisecond, 30*time.Millisecond))
@@ -241,7 +241,7 @@ func TestTimeoutClosesConnections(t *testing.T) {
 	}
 }
 
-func TestResetPeerResets(t *testing.T) {
+func TestResetPeerResetsConnections(t *testing.T) {
 	n, _ := pair(t)
 	add(t, n, network.ResetPeer(network.Replies, 0))
 	_, err := dial(t, n.Addrs(0)[0]).ask("x", 2*time.Second)
@@ -250,7 +250,7 @@ func TestResetPeerResets(t *testing.T) {
 	}
 }
 
-func TestLimitDataClosesAfterThatManyBytes(t *testing.T) {
+func TestLimitDataClosesAConnectionAfterItsBytes(t *testing.T) {
 	n, _ := pair(t)
 	add(t, n, network.LimitData(network.Replies, 10))
 	w := dial(t, n.Addrs(0)[0])
@@ -272,7 +272,7 @@ func TestSlowCloseDelaysTheEnd(t *testing.T) {
 	}
 }
 
-func TestDownRefusesAndComesBackWhenTheLastIsRemoved(t *testing.T) {
+func TestADownPathRefusesUntilAllItsFaultsAreRemoved(t *testing.T) {
 	n, _ := pair(t)
 	w := dial(t, n.Addrs(0)[0])
 	w.mustAsk("x")
@@ -289,7 +289,7 @@ func TestDownRefusesAndComesBackWhenTheLastIsRemoved(t *testing.T) {
 	dial(t, n.Addrs(0)[0]).mustAsk("x")
 }
 
-func TestSynDropLetsDiallingHang(t *testing.T) {
+func TestDroppedSYNsLetDiallingHang(t *testing.T) {
 	n, _ := pair(t)
 	if err := n.Can(network.SynDrop()); err != nil {
 		redistest.NothingTested(t, err)

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 )
 
-func TestKept(t *testing.T) {
+func TestARenewedHoldIsLostOnlyForAReason(t *testing.T) {
 	renewed := func(e *history.Event) { e.Renew = true }
 	lose := func(h *tape, id uint64, at int64) { h.add(at, history.Event{Type: history.DoneClosed, Attempt: id}) }
 	judge(t, []trial{

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 )
 
-func TestLiveness(t *testing.T) {
+func TestAFreeKeyThatIsAskedForIsAcquiredInTime(t *testing.T) {
 	const bound, gap = 100 * time.Millisecond, 10 * time.Millisecond
 	tries := func(h *tape, client int, from, to int64) {
 		for at := from; at < to; at += 20 {
@@ -58,7 +58,7 @@ func TestLiveness(t *testing.T) {
 	}, oracle.NameLiveness, func(v *history.View) []oracle.Violation { return oracle.Liveness(v, bound, gap) })
 }
 
-func TestAvailability(t *testing.T) {
+func TestRefusalsAndFailuresNeedAReason(t *testing.T) {
 	judge(t, []trial{
 		{"all acquired", func(h *tape) { h.hold(1, history.Plain, 0, 90, 200) }, 0},
 		{"refused is served", func(h *tape) {
@@ -126,7 +126,7 @@ func TestAvailability(t *testing.T) {
 	})
 }
 
-func TestServeCounts(t *testing.T) {
+func TestServedAttemptsAreCountedByTheirOutcome(t *testing.T) {
 	var h tape
 	h.hold(1, history.Plain, 0, 1, 10)
 	h.hold(1, history.Plain, 20, 21, 30)
@@ -139,7 +139,7 @@ func TestServeCounts(t *testing.T) {
 	}
 }
 
-func TestRecovery(t *testing.T) {
+func TestLocksAreAcquiredSoonAfterAnOutage(t *testing.T) {
 	judge(t, []trial{
 		{"at once", func(h *tape) {
 			h.mark(100, history.MajorityBack, history.Everyone)

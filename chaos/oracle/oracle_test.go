@@ -42,7 +42,7 @@ func judge(t *testing.T, trials []trial, name string, check func(*history.View) 
 	}
 }
 
-func TestOverlap(t *testing.T) {
+func TestTwoHoldersAtOnceAreFound(t *testing.T) {
 	judge(t, []trial{
 		{"one after the other", func(h *tape) {
 			a := h.hold(1, history.Plain, 0, 2, 100)
@@ -169,7 +169,7 @@ func everyPair(v *history.View) int {
 	return n
 }
 
-func TestDoneAfterBound(t *testing.T) {
+func TestAHolderThatLearnsOfItsEndTooLateIsFound(t *testing.T) {
 	const slack = 10 * time.Millisecond
 	judge(t, []trial{
 		{"closed at the bound", func(h *tape) {
@@ -267,7 +267,7 @@ func TestDoneAfterBound(t *testing.T) {
 	}, oracle.NameDoneAfterBound, func(v *history.View) []oracle.Violation { return oracle.DoneAfterBound(v, slack) })
 }
 
-func TestExtensionContinuity(t *testing.T) {
+func TestAnExtensionOverAnotherHoldIsFound(t *testing.T) {
 	between := func(kind history.Kind) func(h *tape) {
 		return func(h *tape) {
 			a := h.hold(1, kind, 0, 2, 100)
@@ -293,7 +293,7 @@ func TestExtensionContinuity(t *testing.T) {
 	}, oracle.NameContinuity, oracle.ExtensionContinuity)
 }
 
-func TestForeignRelease(t *testing.T) {
+func TestAReleaseOfAnotherOwnersKeyIsFound(t *testing.T) {
 	removed := func(by, before, after string) func(h *tape) {
 		return func(h *tape) {
 			h.add(5, history.Event{Type: history.Removed, Key: "k", Owner: by, Before: before, After: after})
@@ -308,7 +308,7 @@ func TestForeignRelease(t *testing.T) {
 	}, oracle.NameForeignRelease, oracle.ForeignRelease)
 }
 
-func TestOrphans(t *testing.T) {
+func TestKeysThatNoHoldExplainsAreFound(t *testing.T) {
 	found := func(h *tape, at int64, owner string, pttl int64) {
 		h.add(at, history.Event{Type: history.KeyFound, Key: "k", Owner: owner, Value: pttl * ms})
 	}
@@ -354,7 +354,7 @@ func TestOrphans(t *testing.T) {
 	}, oracle.NameOrphan, func(v *history.View) []oracle.Violation { return oracle.Orphans(v, 20*time.Millisecond) })
 }
 
-func TestPlannedFaults(t *testing.T) {
+func TestPlannedFaultsThatDidNotFireAreFound(t *testing.T) {
 	judge(t, []trial{
 		{"all fired", func(h *tape) { h.add(1, history.Event{Type: history.FaultOn, Name: "kill"}) }, 0},
 		{"another fired", func(h *tape) { h.add(1, history.Event{Type: history.FaultOn, Name: "stop"}) }, 1},
@@ -364,7 +364,7 @@ func TestPlannedFaults(t *testing.T) {
 	}, oracle.NameFaults, func(v *history.View) []oracle.Violation { return oracle.PlannedFaults(v, []string{"kill"}) })
 }
 
-func TestTokenOrder(t *testing.T) {
+func TestTokensThatRepeatOrFallAreFound(t *testing.T) {
 	judge(t, []trial{
 		{"rising", func(h *tape) {
 			h.hold(1, history.Fenced, 0, 2, 10, token(1))
@@ -398,7 +398,7 @@ func TestTokenOrder(t *testing.T) {
 	}, oracle.NameTokenOrder, oracle.TokenOrder)
 }
 
-func TestRegister(t *testing.T) {
+func TestUpdatesThatGotLostAreFound(t *testing.T) {
 	update := func(h *tape, id uint64, read, write, from, to int64, outcome history.Outcome) {
 		h.add(from, history.Event{Type: history.RegisterRead, Attempt: id, Key: "k", Value: read})
 		h.add(to, history.Event{Type: history.RegisterWrite, Attempt: id, Key: "k", Value: write, Outcome: outcome})

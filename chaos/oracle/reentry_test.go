@@ -8,7 +8,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 )
 
-func TestReentry(t *testing.T) {
+func TestAReentryThatWaitsForItsOwnHoldIsFound(t *testing.T) {
 	me := owner("me")
 	judge(t, []trial{
 		{"at once", func(h *tape) {

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 )
 
-func TestValidity(t *testing.T) {
+func TestHoldsWithoutTimeLeftAreFound(t *testing.T) {
 	judge(t, []trial{
 		{"holds with time left", func(h *tape) { h.hold(1, history.Plain, 0, 5, 100) }, 0},
 		{"a hold without", func(h *tape) { h.hold(1, history.Plain, 0, 5, 5) }, 1},

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 )
 
-func TestVictims(t *testing.T) {
+func TestVictimsOfFailuresElsewhereAreFound(t *testing.T) {
 	quiet := func(e *history.Event) { e.Quiet = true }
 	renewed := func(e *history.Event) { e.Quiet, e.Renew = true, true }
 	refused := func(h *tape, outcome history.Outcome, call, ret int64) {

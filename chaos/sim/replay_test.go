@@ -113,7 +113,7 @@ func firstDifference(a, b []byte) string {
 	return "one is longer"
 }
 
-func TestSeedsDiffer(t *testing.T) {
+func TestOtherSeedsGiveOtherRuns(t *testing.T) {
 	a, b := encoded(t, sim.Within(), 1), encoded(t, sim.Within(), 2)
 	if bytes.Equal(a, b) {
 		t.Error("seeds 1 and 2 give the same run, so that the seed decides nothing")

@@ -23,7 +23,7 @@ func TestRatesAreReadFromTheOutputOfRedisBenchmark(t *testing.T) {
 	}
 }
 
-func TestCycles(t *testing.T) {
+func TestTheLimitOfCyclesFollowsFromTheRatesOfBothCommands(t *testing.T) {
 	if got := (Rates{Set: 129_000, Drop: 92_500}).Cycles(); math.Abs(got-53_871) > 1 {
 		t.Errorf("got %f", got)
 	}

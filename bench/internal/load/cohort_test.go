@@ -21,7 +21,7 @@ func cohort(t *testing.T, d time.Duration, goroutines int, clients ...subject.Cl
 	return seen
 }
 
-func TestCohortOfACorrectLock(t *testing.T) {
+func TestACohortOnACorrectLockHasNoOverlap(t *testing.T) {
 	s := &fake.Subject{}
 	seen := cohort(t, 200*time.Millisecond, 4, open(t, s), open(t, s))
 	if seen.Overlaps != 0 || seen.Errors != 0 {

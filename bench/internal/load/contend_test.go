@@ -23,7 +23,7 @@ func contend(t *testing.T, s *fake.Subject, clients int) load.Handoff {
 	return h
 }
 
-func TestContentionOfACorrectLock(t *testing.T) {
+func TestContentionOnACorrectLockHasNoOverlap(t *testing.T) {
 	const clients = 8
 	h := contend(t, &fake.Subject{}, clients)
 	if h.Overlaps != 0 {

@@ -56,7 +56,7 @@ func TestClosedLoopCountsCyclesAndTheirTimes(t *testing.T) {
 
 // The subject never answers during the measurement. The run must still end in time, and the latencies must include the
 // hanging cycles with their time so far.
-func TestStuckSubjectIsBoundedAndNotHidden(t *testing.T) {
+func TestALockThatIsStuckIsGivenUpAndReported(t *testing.T) {
 	stuck := make(chan struct{})
 	l := standard()
 	begun := time.Now()

@@ -67,7 +67,7 @@ func TestMergeKeepsAllDurationsAndAnEmptyOneAnswersZero(t *testing.T) {
 	}
 }
 
-func TestSpreadOf(t *testing.T) {
+func TestASpreadIsTheMedianWithLeastAndGreatest(t *testing.T) {
 	for _, c := range []struct {
 		in   []float64
 		want measure.Spread
@@ -89,7 +89,7 @@ func TestSpreadOf(t *testing.T) {
 	}
 }
 
-func TestJain(t *testing.T) {
+func TestJainsIndexIsOneIfAllSharesAreEqual(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		shares []int64
@@ -107,7 +107,7 @@ func TestJain(t *testing.T) {
 	}
 }
 
-func TestIdealWait(t *testing.T) {
+func TestTheIdealWaitIsOneTurnOfEachOtherContender(t *testing.T) {
 	hold, cycle := 2*time.Millisecond, 250*time.Microsecond
 	for contenders, want := range map[int]time.Duration{
 		0: 0, 1: 0, 2: 2250 * time.Microsecond, 32: 31 * 2250 * time.Microsecond,

@@ -311,7 +311,7 @@ func TestRedsyncErrorsMapToOutcomes(t *testing.T) {
 	}
 }
 
-func TestFind(t *testing.T) {
+func TestRivalsAreFoundByName(t *testing.T) {
 	names := func(rs []rivals.Rival) (out []string) {
 		for _, r := range rs {
 			out = append(out, r.Name())

@@ -124,7 +124,7 @@ func TestContendedReportsBrokenLocks(t *testing.T) {
 	}
 }
 
-func TestDeadSlowSubjectIsBoundedAndRecorded(t *testing.T) {
+func TestALockThatIsVerySlowIsGivenUpAndReported(t *testing.T) {
 	env := environment(t, &fake.Subject{Called: "quick"}, &fake.Subject{Called: "dead", Delay: time.Hour})
 	begun := time.Now()
 	rows := run(t, env, "uncontended")
@@ -199,7 +199,7 @@ func TestSubjectsThatDoNotRenewAreLeftOutOfRenewed(t *testing.T) {
 	}
 }
 
-func TestFindKeepsTheOrderAndKnowsItsNames(t *testing.T) {
+func TestScenariosAreFoundByNameInTheirOrder(t *testing.T) {
 	found, err := scenario.Find([]string{"slow", "uncontended"})
 	if err != nil || len(found) != 2 || found[0].Name != "uncontended" {
 		t.Errorf("found %+v, %v", found, err)

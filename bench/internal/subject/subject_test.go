@@ -238,7 +238,7 @@ func TestEveryKindIsGrantedAndReleased(t *testing.T) {
 	}
 }
 
-func TestFind(t *testing.T) {
+func TestSubjectsAreFoundByName(t *testing.T) {
 	found, err := subject.Find([]string{"rueidis", "redsync"})
 	if err != nil || len(found) != 2 || found[0].Name() != "redsync" {
 		t.Errorf("found %v, %v", found, err)

@@ -166,7 +166,7 @@ func TestReplayLinesReproduceAllFlags(t *testing.T) {
 	}
 }
 
-func TestListListsEverything(t *testing.T) {
+func TestListShowsScenariosWorkloadsFaultsBackendsAndSubjects(t *testing.T) {
 	status, text, _ := execute(t.Context(), t, "list")
 	statusJSON, raw, _ := execute(t.Context(), t, "list", "-json")
 	var got map[string][]any
@@ -203,7 +203,7 @@ func TestControlsCatchAndCompare(t *testing.T) {
 	}
 }
 
-func TestHelp(t *testing.T) {
+func TestWrongSubcommandsGetHelpAndStatus2(t *testing.T) {
 	for _, args := range [][]string{nil, {"help"}, {"nonsense"}} {
 		status, _, stderr := execute(t.Context(), t, args...)
 		if status != 2 || !strings.Contains(stderr, "usage:") || !strings.Contains(stderr, "controls") {

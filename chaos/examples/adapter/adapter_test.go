@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 
 // Clients share masters; each of two sees another majority. In dying-clients some are processes that are stopped and
 // killed.
-func TestOurLock(t *testing.T) {
+func TestOurLockPassesBridgesAndDyingClients(t *testing.T) {
 	const ttl = 4 * time.Second
 	for _, scenario := range []string{"bridge", "dying-clients"} {
 		t.Run(scenario, func(t *testing.T) {

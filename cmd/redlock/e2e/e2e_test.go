@@ -63,14 +63,14 @@ var soaking = soak.On()
 // noSleep lets a program built with -race end at once instead of a second later.
 const noSleep = "atexit_sleep_ms=0"
 
-func TestScripts(t *testing.T) {
+func TestTheCommandDoesWhatTheScriptsSay(t *testing.T) {
 	t.Parallel()
 	runScripts(t, "testdata")
 }
 
 // On a busy machine TLS handshakes take longer than a request may take. So scripts with TLS do not run at the same time
 // as the others.
-func TestScriptsWithTLS(t *testing.T) { runScripts(t, "testdata/tls") }
+func TestTheCommandDoesWhatTheScriptsSayOverTLS(t *testing.T) { runScripts(t, "testdata/tls") }
 
 func runScripts(t *testing.T, dir string) {
 	t.Helper()

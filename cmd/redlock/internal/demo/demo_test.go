@@ -224,7 +224,7 @@ func TestBadConfigurationsAreRefused(t *testing.T) {
 	}
 }
 
-func TestPercentile(t *testing.T) {
+func TestAPercentileIsAValueOfTheSample(t *testing.T) {
 	ten := make([]time.Duration, 10)
 	for i := range ten {
 		ten[9-i] = time.Duration(i + 1)

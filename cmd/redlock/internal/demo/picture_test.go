@@ -148,7 +148,7 @@ func TestAScreenGivesTheTerminalBackAsItWas(t *testing.T) {
 	}
 }
 
-func TestPlainLinesAndTheReport(t *testing.T) {
+func TestALinePerEventAndAReportAreWrittenWithoutATerminal(t *testing.T) {
 	var out bytes.Buffer
 	demo.NewPlain(&out, term.Style{}).Tell(demo.Event{At: 1234 * time.Millisecond, Kind: "refusal", Text: "no\nquorum"})
 	if want := "   1.23s no\n         quorum\n"; out.String() != want {

@@ -21,7 +21,7 @@ func TestAFileIsNoTerminal(t *testing.T) {
 	}
 }
 
-func TestStyleOf(t *testing.T) {
+func TestColoursAndUnicodeFollowTheEnvironment(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		env  map[string]string
