@@ -19,9 +19,8 @@ import (
 	"syscall"
 	"text/tabwriter"
 
-	"github.com/rs/zerolog"
-
 	"github.com/redis/go-redis/v9/logging"
+	"github.com/rs/zerolog"
 
 	"github.com/seed-624411e5/redlock/chaos"
 	"github.com/seed-624411e5/redlock/chaos/history"
