@@ -2,7 +2,7 @@
 // harness and the tests build a program with such a change ([Mutant.Build]), and must notice it. That proves that
 // they would notice the same mistake if a person made it. Programs that use the library do not contain this package.
 //
-// [Checker] says for each mutant whether its check notices it. To add a mutant, add an entry to [All]. Building one
+// [Checker] says for each mutant whether its check notices it. To add a mutant, add a file to patches/. Building one
 // takes the go command and a checkout of the module.
 package mutant
 
@@ -33,6 +33,8 @@ type Mutant struct {
 	Sample bool
 	// Equivalent says why no check can notice the change, because it is not a mistake; empty if it is one.
 	Equivalent string
+
+	err error // why its patch can't be read
 }
 
 // Group is the part of the library that the mutant changes: "engine" for the root package, "scripts" for the scripts
@@ -82,9 +84,6 @@ type Tests struct {
 	Within time.Duration
 }
 
-// in returns the tests of one package that must fail.
-func in(pkg string, names ...string) []Tests { return []Tests{{Package: pkg, Names: names}} }
-
 // ErrNoSource matches errors that say that no mutant can be built here: the go command or a checkout of the module is
 // missing.
 var ErrNoSource = errors.New("mutant: building one takes the go command and a checkout of the module")
@@ -106,6 +105,9 @@ func Built() string { return built }
 
 // Apply returns the changed text of each file, by its path in the module. root is the module's directory.
 func (m Mutant) Apply(root string) (map[string]string, error) {
+	if m.err != nil {
+		return nil, m.err
+	}
 	changed := make(map[string]string)
 	for _, e := range m.Edits {
 		text, ok := changed[e.File]
