@@ -96,7 +96,7 @@ func ofHistory(v *history.View, l Limits, byRight func(*history.Attempt) bool) [
 		oracle.Recovery(v, l.Recovery), oracle.Reentry(v, l.Reentry), oracle.Kept(v), oracle.Validity(v, 0.05),
 		victims(v, l, byRight),
 		oracle.Outage(v, l.Outage/2, l.Outage, 50*time.Millisecond), operations(v, l),
-		oracle.Contexts(v, l.Context), oracle.Starved(v, l.Liveness))
+		oracle.Contexts(v, l.Context), oracle.Starved(v, l.Liveness), oracle.Pace(v, l.Pace, l.Settle))
 }
 
 // operations judges by the share of a limit. Of this library, at a load of 20 on two processors, none of 32,755

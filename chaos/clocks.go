@@ -20,7 +20,8 @@ type wallClock struct{ ahead atomic.Int64 }
 // now returns the client's time of day. Without the monotonic reading, because differences of wall clocks have none.
 func (c *wallClock) now() time.Time { return time.Now().Round(0).Add(time.Duration(c.ahead.Load())) }
 
-// setClocks moves the clocks of the clients of this process that a step names, and moves them back when it is healed.
+// setClocks moves the clocks of the clients that a step names, and moves them back when it is healed. It can't for
+// clients that are processes of the harness.
 func (x *injector) setClocks(s plan.Step) (effect, error) {
 	var chosen []int
 	for _, c := range plan.OrAll(s.Clients, len(x.clocks)) {
@@ -34,6 +35,9 @@ func (x *injector) setClocks(s plan.Step) (effect, error) {
 	move := func(d time.Duration) {
 		for _, c := range chosen {
 			x.clocks[c].ahead.Add(int64(d))
+			if m, ok := x.lockers[c].(workload.ClockMover); ok {
+				m.MoveClock(d)
+			}
 		}
 	}
 	move(time.Duration(s.Step))
@@ -85,6 +89,18 @@ func resumed(p workload.Suspendable) error {
 	err := p.Resume()
 	if errors.Is(err, os.ErrProcessDone) || errors.Is(err, errors.ErrUnsupported) {
 		return nil
+	}
+	return err
+}
+
+// giveClocks prepares a subject whose clients are processes, if the plan sets clocks.
+func (r *run) giveClocks(ctx context.Context) (err error) {
+	s, ok := r.cfg.Subject.(workload.Settable)
+	if !ok || !r.setsClocks() {
+		return nil
+	}
+	if r.clockDir, err = os.MkdirTemp(r.cfg.Options.TempDir, "redlock-clocks-"); err == nil {
+		r.cfg.Subject, err = s.WithClocks(ctx, r.clockDir)
 	}
 	return err
 }

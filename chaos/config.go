@@ -94,6 +94,9 @@ type Limits struct {
 	// Context is for how long an acquisition may go on after the context of its caller has ended. Default: a twentieth
 	// of the ttl and a quarter of a second.
 	Context time.Duration
+	// Pace is how long an acquisition may take, and a release, when nothing is in its way. Default: a quarter of the ttl
+	// and half a second.
+	Pace time.Duration
 	// Operations is the share of releases, and of extensions, that must not fail. A lower share is a violation only if
 	// chance does not explain it. Default: 0.5, and 0.8 if no fault came on.
 	Operations float64
@@ -220,6 +223,7 @@ func (l Limits) withDefaults(ttl time.Duration) Limits {
 	l.Liveness = orElse(l.Liveness, ttl+3*time.Second)
 	l.Outage = orElse(l.Outage, ttl/2+500*time.Millisecond)
 	l.Context = orElse(l.Context, ttl/20+250*time.Millisecond)
+	l.Pace = orElse(l.Pace, ttl/4+500*time.Millisecond)
 	l.Victim = orElse(l.Victim, 500*time.Millisecond)
 	l.Reentry = orElse(l.Reentry, ttl/2)
 	l.Recovery = orElse(l.Recovery, ttl+3*time.Second)

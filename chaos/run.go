@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -45,6 +46,9 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	}
 	if err == nil && r.setsClocks() {
 		err = workload.CheckClock(cfg.Subject)
+	}
+	if err == nil {
+		err = r.giveClocks(ctx)
 	}
 	if err == nil {
 		err = r.open(ctx)
@@ -88,6 +92,7 @@ type run struct {
 	recorder *history.Recorder
 	lockers  []workload.Locker // by client; nil for children
 	clocks   []wallClock       // by client
+	clockDir string            // of what clients need that are processes; empty: nothing
 	members  *members          // nil: clients have the same masters all the time
 	reach    *reach
 	children *children
@@ -367,8 +372,11 @@ func (r *run) close() error {
 	if r.children != nil {
 		r.children.stop(time.Second)
 	}
+	if r.clockDir != "" {
+		err = os.RemoveAll(r.clockDir)
+	}
 	if r.names != nil {
-		err = r.names.Close()
+		err = errors.Join(err, r.names.Close())
 		r.names = nil
 	}
 	if r.network != nil {

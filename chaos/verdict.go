@@ -29,6 +29,7 @@ func Oracles() []string {
 		oracle.NameOrphan, oracle.NameRegister, oracle.NameAvailability, oracle.NameLiveness, oracle.NameRecovery,
 		oracle.NameReentry,
 		oracle.NameKept, oracle.NameOutage, oracle.NameOperations, oracle.NameContext, oracle.NameService,
+		oracle.NamePace,
 		oracle.NameVictims, oracle.NameValidity, oracle.NameFaults, NameLeak, NameGrowth, NameReleased, NameOwner,
 		NameKeyspace,
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed-624411e5/redlock/chaos/endpoint"
 	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/shim"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
@@ -45,6 +46,7 @@ func Subject(args []string, tokens bool) workload.Subject {
 type subject struct {
 	args   []string
 	tokens bool
+	clocks *clocks // nil: processes have the machine's
 }
 
 // Name implements workload.Subject.
@@ -66,6 +68,7 @@ func (s subject) RenewsHolds() {}
 // client is one process.
 type client struct {
 	cmd        *exec.Cmd
+	clock      *shim.Clock // nil: the machine's
 	in         io.WriteCloser
 	features   reply
 	complaints *tail
@@ -124,7 +127,7 @@ func (s subject) OpenSecured(ctx context.Context, masters []endpoint.Endpoint) (
 	if err != nil {
 		return nil, fmt.Errorf("program: %w", err)
 	}
-	if err := c.cmd.Start(); err != nil {
+	if err := errors.Join(s.clocks.give(c), c.cmd.Start()); err != nil {
 		return nil, fmt.Errorf("program: %w", err)
 	}
 	go c.read(out)
@@ -133,6 +136,9 @@ func (s subject) OpenSecured(ctx context.Context, masters []endpoint.Endpoint) (
 	r, _, err := c.ask(bounded, opening(masters))
 	if err == nil {
 		err = r.err()
+	}
+	if err == nil {
+		err = s.clocks.used(c)
 	}
 	if err == nil && s.tokens && !r.Tokens {
 		err = errors.New("program: it was to have fencing tokens, and says in its answer to open that it has none")
@@ -321,6 +327,9 @@ func (c *client) Close(ctx context.Context) error {
 // end closes the program's input and waits until it has ended; it is killed after that time.
 func (c *client) end(within time.Duration) error {
 	_ = c.in.Close()
+	if c.clock != nil {
+		defer c.clock.Close()
+	}
 	timer := time.NewTimer(within)
 	defer timer.Stop()
 	select {

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"context"
 	"fmt"
 	"time"
 )
@@ -12,9 +13,23 @@ type Clocked interface {
 	WithClock(wall func() time.Time) Subject
 }
 
-// CheckClock returns nil if the subject is a [Clocked], or an error that matches ErrUnsupported.
+// Settable is a Subject with clients that are processes, whose clocks the harness can set.
+type Settable interface {
+	// WithClocks returns the same subject, with clients that are a [ClockMover]. It may write to dir, which outlives the
+	// clients. It fails with an error that matches ErrUnsupported where this is not possible.
+	WithClocks(ctx context.Context, dir string) (Subject, error)
+}
+
+// ClockMover is a Locker in a process of its own, with a time of day of its own.
+type ClockMover interface {
+	// MoveClock sets its time of day forwards, or back.
+	MoveClock(d time.Duration)
+}
+
+// CheckClock returns nil if the subject is a [Clocked] or a [Settable], or an error that matches ErrUnsupported.
 func CheckClock(s Subject) error {
-	if _, ok := s.(Clocked); ok {
+	_, clocked := s.(Clocked)
+	if _, settable := s.(Settable); clocked || settable {
 		return nil
 	}
 	return fmt.Errorf("%w: the clocks of clients of %s can't be set: implement workload.Clocked", ErrUnsupported,

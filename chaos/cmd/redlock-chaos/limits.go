@@ -18,6 +18,8 @@ func limitFlags(f *flag.FlagSet, l *chaos.Limits) {
 		"is on (default half the ttl plus 500ms)")
 	f.DurationVar(&l.Context, "limit-context", 0, "how long an acquisition may go on after its context has ended "+
 		"(default a twentieth of the ttl plus 250ms)")
+	f.DurationVar(&l.Pace, "limit-pace", 0, "how long an acquisition or a release may take when nothing is in its way "+
+		"(default a quarter of the ttl plus 500ms)")
 	f.Float64Var(&l.Operations, "limit-operations", 0,
 		"the share of releases and of extensions that must work (default 0.5, and 0.8 without faults)")
 	f.DurationVar(&l.Victim, "limit-victim", 0, "how long a neighbour may take to acquire a key that nobody else "+

@@ -160,6 +160,11 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	if err := r.load(&cfg); err != nil {
 		return setupFailed(stderr, err)
 	}
+	release, err := claim(r.dir, stderr)
+	if err != nil {
+		return setupFailed(stderr, err)
+	}
+	defer release()
 	cfg.Replay = replayLine(f)
 	end := func() {}
 	if !r.quiet && r.parallel == 1 { // lines of several runs would be mixed

@@ -1,0 +1,65 @@
+package program
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/shim"
+	"github.com/seed-624411e5/redlock/chaos/workload"
+)
+
+// clocks makes a clock for each process.
+type clocks struct {
+	library *shim.Library
+	dir     string
+}
+
+// WithClocks implements workload.Settable. The programs preload a few lines of C.
+func (s subject) WithClocks(ctx context.Context, dir string) (workload.Subject, error) {
+	library, err := shim.Build(ctx, dir)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", workload.ErrUnsupported, err)
+	}
+	s.clocks = &clocks{library, dir}
+	return s, nil
+}
+
+// MoveClock implements workload.ClockMover.
+func (c *client) MoveClock(d time.Duration) {
+	if c.clock != nil {
+		c.clock.Step(d)
+	}
+}
+
+// give gives a process that is not started yet a clock.
+func (k *clocks) give(c *client) error {
+	if k == nil {
+		return nil
+	}
+	name, err := os.MkdirTemp(k.dir, "client-")
+	if err != nil {
+		return err
+	}
+	c.clock, err = k.library.NewClock(name, "clock")
+	if err == nil {
+		c.cmd.Env = append(os.Environ(), c.clock.Env()...)
+	}
+	return err
+}
+
+// used returns an error if the process does not have its time from its clock: it does not use the C library.
+func (k *clocks) used(c *client) error {
+	if k == nil {
+		return nil
+	}
+	maps, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(c.cmd.Process.Pid), "maps"))
+	if err == nil && !bytes.Contains(maps, []byte(k.dir)) {
+		err = fmt.Errorf("%w: the program does not ask the C library for the time, so its clock can't be set",
+			workload.ErrUnsupported)
+	}
+	return err
+}
