@@ -58,6 +58,25 @@ var runs = map[string]evidence{
 	"go run ./chaos/cmd/redlock-chaos run -exec 'python3 chaos/examples/python/lock.py' -scenario bridge": {
 		"chaos/program/program_test.go", `"python3", "../examples/python/lock.py"`,
 	},
+	"go build -o redlock-chaos ./chaos/cmd/redlock-chaos": {".github/workflows/chaos.yml", `/redlock-chaos" ./chaos/cmd`},
+	"./redlock-chaos gate -exec 'python3 chaos/examples/python/lock.py'": {
+		"chaos/program/languages_test.go", `"python3 ../examples/python/lock.py"`,
+	},
+	"./redlock-chaos gate -exec 'python3 chaos/examples/python/lock.py --quorum 2' -scenario bridge": {
+		"chaos/program/languages_test.go", `"--quorum 2",`,
+	},
+	"./redlock-chaos gate -exec 'node chaos/examples/node/lock.js'": {
+		"chaos/program/languages_test.go", `"node ../examples/node/lock.js"`,
+	},
+	"./redlock-chaos gate -exec 'node chaos/examples/node/lock.js --plain-del' -scenario bridge": {
+		"chaos/program/languages_test.go", `"--plain-del",`,
+	},
+	"./redlock-chaos gate -exec 'bash chaos/examples/bash/lock.sh' -ttl 10s": {
+		"chaos/program/languages_test.go", `"bash ../examples/bash/lock.sh"`,
+	},
+	"./redlock-chaos gate -exec 'bash chaos/examples/bash/lock.sh --on-error-yes' -ttl 10s -scenario bridge": {
+		"chaos/program/languages_test.go", `"--on-error-yes",`,
+	},
 	"go run ./chaos/cmd/redlock-chaos check chaos-report/history.jsonl": {
 		"chaos/cmd/redlock-chaos/check_test.go", `t, "check", filepath.Join(dir, "history.jsonl")`,
 	},

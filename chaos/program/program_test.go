@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/url"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +18,6 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/internal/patient"
 	"github.com/seed-624411e5/redlock/chaos/masters"
-	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/program"
 	"github.com/seed-624411e5/redlock/chaos/report"
 	"github.com/seed-624411e5/redlock/chaos/workload"
@@ -32,50 +30,6 @@ func TestMain(m *testing.M) {
 	logging.Disable()                        // clients meet broken connections by the hundred
 	redistest.AtOnce(3)                      // a run mostly waits
 	goleak.VerifyTestMain(m, toxileak.Known()...)
-}
-
-// TestThePythonClientPassesAndIsConvictedWhenItIsBroken runs the protocol's reference client twice:
-// unchanged, and with two grants for a majority.
-func TestThePythonClientPassesAndIsConvictedWhenItIsBroken(t *testing.T) {
-	t.Parallel()
-	if _, err := exec.LookPath("python3"); err != nil {
-		redistest.NothingTested(t, err)
-	}
-	lock := []string{"python3", "../examples/python/lock.py"}
-	config := func(duration time.Duration, args ...string) chaos.Config {
-		return chaos.Config{
-			Subject: program.Subject(append(lock, args...), false), Backend: "process", Scenario: "bridge", Seed: 1,
-			Duration: duration,
-			TTL:      10 * time.Second, Dir: t.TempDir(), Limits: chaos.Limits{
-				Tail: 300 * time.Millisecond, Orphan: time.Second,
-			},
-		}
-	}
-	available := func(t *testing.T, rep *chaos.Report) {
-		t.Helper()
-		if slices.ContainsFunc(rep.Violations, func(v oracle.Violation) bool {
-			return v.Oracle == oracle.NameAvailability
-		}) || rep.Acquisitions == 0 {
-			t.Errorf("%d acquisitions, %v", rep.Acquisitions, rep.Violations)
-		}
-	}
-	t.Run("as it is", func(t *testing.T) {
-		t.Parallel()
-		rep := patient.Run(t, config(5*time.Second))
-		if rep.Verdict != report.Pass || rep.Overlaps > 0 {
-			t.Errorf("%s: %v", rep.Verdict, rep.Reasons)
-		}
-		available(t, rep)
-	})
-	t.Run("broken", func(t *testing.T) {
-		t.Parallel()
-		caught := func(rep *chaos.Report) bool { return rep.Verdict == report.Violation && rep.Overlaps > 0 }
-		rep := patient.Caught(t, config(8*time.Second, "--quorum", "2"), caught)
-		if !caught(rep) {
-			t.Errorf("%s: %v", rep.Verdict, rep.Reasons)
-		}
-		available(t, rep)
-	})
 }
 
 // script is a program of one shell script.

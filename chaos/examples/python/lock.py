@@ -2,7 +2,8 @@
 """A Redlock in Python's standard library alone, for redlock-chaos run -exec; docs/evidence/chaos.md has the protocol.
 
 It is a reference for the protocol, not a lock to use: one thread for each request, no waiting, no fencing, no renewal.
-With --quorum N it takes N grants for a majority, which redlock-chaos finds out.
+With --quorum N it takes N grants for a majority, and with --clock-tokens its fencing tokens are the time of day.
+redlock-chaos finds out both.
 """
 
 import argparse
@@ -73,7 +74,7 @@ class Master:
 
 
 class Lock:
-    def __init__(self, urls, tls, quorum):
+    def __init__(self, urls, tls, quorum, clock_tokens):
         context, names = None, [None] * len(urls)
         if tls:
             context, names = ssl.create_default_context(cafile=tls.get("ca")), tls["names"]
@@ -81,6 +82,7 @@ class Lock:
                 context.load_cert_chain(tls["cert"], tls["key"])
         self.masters = [Master(u, context, n) for u, n in zip(urls, names)]
         self.quorum = quorum or len(urls) // 2 + 1
+        self.clock_tokens = clock_tokens
         self.holds = {}
         self.cleaning = []
 
@@ -109,7 +111,8 @@ class Lock:
         valid = ttl - ttl / 100 - 2
         if len(yes) >= self.quorum and (time.monotonic() - begun) * 1000 < valid:
             self.holds[owner] = (key, ttl)
-            return {"hold": owner, "owner": owner, "valid_ms": valid}
+            token = int(time.time() * 1e6) if self.clock_tokens else 0
+            return {"hold": owner, "owner": owner, "valid_ms": valid, "token": token}
         self.give_back(key, owner, ttl)
         if len(yes) + len(no) < self.quorum:
             return {"error": "no-quorum", "message": "%d masters did not answer" % len(silent)}
@@ -154,7 +157,8 @@ class Lock:
 def main():
     flags = argparse.ArgumentParser()
     flags.add_argument("--quorum", type=int, default=0, help="how many grants are enough (default: a majority)")
-    quorum = flags.parse_args().quorum
+    flags.add_argument("--clock-tokens", action="store_true", help="tokens from the time of day")
+    args = flags.parse_args()
     writing = threading.Lock()
     lock = None
 
@@ -180,8 +184,8 @@ def main():
     for line in sys.stdin:
         r = json.loads(line)
         if r["op"] == "open":
-            lock = Lock(r["urls"], r.get("tls"), quorum)
-            say({"id": r["id"], "secured": True})
+            lock = Lock(r["urls"], r.get("tls"), args.quorum, args.clock_tokens)
+            say({"id": r["id"], "secured": True, "tokens": args.clock_tokens})
         elif r["op"] == "close":
             for thread in list(lock.cleaning):
                 thread.join(2)
