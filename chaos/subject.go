@@ -37,6 +37,8 @@ type ownSubject struct {
 	// hasty makes clients change from old masters to new ones without a time with both, which is
 	// forbidden.
 	hasty bool
+	// lacks are kinds of locks that it does without.
+	lacks []history.Kind
 	// aged makes masters look as if they had run for longer than the restart guard.
 	aged bool
 }
@@ -45,7 +47,12 @@ type ownSubject struct {
 func (s ownSubject) Name() string { return s.name }
 
 // Supports implements workload.Subject: this library has all kinds.
-func (s ownSubject) Supports(history.Kind) error { return nil }
+func (s ownSubject) Supports(kind history.Kind) error {
+	if slices.Contains(s.lacks, kind) {
+		return fmt.Errorf("%w: %s has no %s locks", workload.ErrUnsupported, s.name, kind)
+	}
+	return nil
+}
 
 // Patience implements workload.Patient.
 func (s ownSubject) Patience(ttl time.Duration) time.Duration {

@@ -13,6 +13,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -128,7 +129,10 @@ func (s subject) OpenTelling(ctx context.Context, masters []endpoint.Endpoint,
 	if s.variant == SingleNX {
 		masters = masters[:1]
 	}
-	l := &locker{variant: s.variant, quorum: len(masters)/2 + 1, tell: tell, closed: make(chan struct{})}
+	l := &locker{
+		variant: s.variant, quorum: len(masters)/2 + 1, tell: tell, closed: make(chan struct{}), entry: &Entry{},
+		number: opened.Add(1), failed: make([]atomic.Bool, len(masters)),
+	}
 	if s.variant == QuorumOfTwo {
 		l.quorum = min(2, len(masters))
 	}
@@ -144,13 +148,20 @@ func (s subject) OpenTelling(ctx context.Context, masters []endpoint.Endpoint,
 	return l, nil
 }
 
+// opened counts clients.
+var opened atomic.Uint64
+
 type locker struct {
 	variant Variant
+	entry   *Entry // of the catalogue; empty: none
+	number  uint64 // of the client
 	quorum  int
 	masters []*redis.Client
 	tell    func(workload.Ballot)
 	cleanup sync.WaitGroup
 	closed  chan struct{} // closed when the client is
+	counted atomic.Uint64 // by those of the catalogue that count
+	failed  []atomic.Bool // which masters have ever failed
 }
 
 // Close implements workload.Locker.
@@ -193,7 +204,7 @@ func (l *locker) try(ctx context.Context, r workload.Request) (workload.Hold, er
 		return nil, err
 	}
 	h := &hold{
-		locker: l, key: r.Key, owner: newOwner(), timeout: max(r.TTL/20, requestTimeout),
+		locker: l, key: r.Key, owner: l.newOwner(), timeout: max(r.TTL/20, requestTimeout),
 		acquired: make([]chan struct{}, len(l.masters)),
 	}
 	begin := time.Now()
@@ -201,6 +212,9 @@ func (l *locker) try(ctx context.Context, r workload.Request) (workload.Hold, er
 	h.until = begin.Add(l.validity(r.TTL))
 	if won && time.Now().Before(h.until) {
 		return h, nil
+	}
+	if l.entry.careless {
+		return nil, workload.ErrHeld
 	}
 	l.cleanup.Go(func() { _ = h.Release(context.WithoutCancel(ctx)) })
 	switch {
@@ -234,6 +248,9 @@ func (l *locker) ask(ctx context.Context, h *hold, r workload.Request) (won bool
 			defer close(h.acquired[i])
 			begin := time.Now()
 			v := l.acquire(requests, m, h, r)
+			if l.entry.vote != nil {
+				v = l.entry.vote(l, i, v)
+			}
 			h.told(workload.OpAcquire, i, v.granted, v.err, begin)
 			votes <- v
 		})
@@ -261,6 +278,10 @@ func (l *locker) ask(ctx context.Context, h *hold, r workload.Request) (won bool
 func (l *locker) acquire(ctx context.Context, m *redis.Client, h *hold, r workload.Request) vote {
 	ctx, cancel := context.WithTimeout(ctx, h.timeout)
 	defer cancel()
+	if l.entry.set != nil {
+		ok, err := l.entry.set(ctx, m, h, r.TTL)
+		return vote{granted: ok && err == nil, err: err}
+	}
 	script := acquireScript
 	if l.variant == MaxIncr {
 		script = countScript
@@ -281,6 +302,13 @@ type hold struct {
 	until    time.Time
 	timeout  time.Duration   // of one request
 	acquired []chan struct{} // closed when the master's acquire has ended
+}
+
+func (l *locker) newOwner() string {
+	if l.entry.newOwner != nil {
+		return l.entry.newOwner(l)
+	}
+	return newOwner()
 }
 
 func newOwner() string {
@@ -334,7 +362,7 @@ func (h *hold) Release(ctx context.Context) error {
 			<-h.acquired[i]
 		}
 		n, err := releaseScript.Run(ctx, m, []string{h.key}, h.owner).Int()
-		if err != nil && h.locker.variant != CancelStragglers {
+		if err != nil && h.locker.variant != CancelStragglers && !h.locker.entry.forgets {
 			h.locker.cleanup.Go(func() { h.tidy(ctx, i) })
 		}
 		return n == 1, err

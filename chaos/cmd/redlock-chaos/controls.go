@@ -3,12 +3,16 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-624411e5/redlock/chaos"
 	"github.com/seed-624411e5/redlock/internal/mutant"
@@ -22,48 +26,73 @@ func controlsCommand(ctx context.Context, args []string, stdout, stderr io.Write
 	runs := f.Int("runs", 0, "run each with so many seeds and say how many caught it, instead of until one does; "+
 		"unbroken locks are not run")
 	only := f.String("only", "", "only these, by name, comma-separated")
+	parallel := f.Int("parallel", 1, "how many locks to try at once")
 	if status, ok := parsed(f, args, stderr); !ok {
 		return status
 	}
-	wanted := strings.FieldsFunc(*only, func(r rune) bool { return r == ',' })
-	var results []chaos.ControlResult
-	status := exitPass
-	fmt.Fprintf(stdout, "%-24s %-18s %-21s %-7s %5s %7s  %s\n", "broken lock", "scenario", "oracle", "caught", "seed",
-		"after", "unbroken, same seed")
-	for _, c := range chaos.Controls() {
-		if len(wanted) > 0 && !slices.Contains(wanted, c.Subject.Name()) {
-			continue
-		}
-		cfg, err := w.config()
-		if err != nil {
-			fmt.Fprintf(stderr, "redlock-chaos controls: %v\n", err)
-			return exitUsage
-		}
-		cfg.Dir = filepath.Join(w.dir, strings.ReplaceAll(c.Subject.Name(), ":", "-"))
-		result, err := runControl(ctx, c, cfg, *runs, args, stderr)
-		if err != nil {
-			return setupFailed(stderr, err)
-		}
-		if ctx.Err() != nil {
-			fmt.Fprintln(stderr, "redlock-chaos: interrupted")
-			return exitUnknown
-		}
-		results = append(results, result)
-		if !result.Caught || result.Failed() && mutant.Built() == "" && *runs == 0 {
-			status = exitViolation
-		}
-		row(stdout, result)
+	cfg, err := w.config()
+	if err == nil && *parallel < 1 {
+		err = errors.New("-parallel is at least 1")
 	}
-	if len(results) == 0 {
-		fmt.Fprintf(stderr, "redlock-chaos: no control named %q\n", *only)
+	chosen := chooseControls(*only)
+	if err == nil && len(chosen) == 0 {
+		err = fmt.Errorf("no control named %q", *only)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "redlock-chaos controls: %v\n", err)
 		return exitUsage
+	}
+	release, err := claim(w.dir, stderr)
+	if err != nil {
+		return setupFailed(stderr, err)
+	}
+	defer release()
+	fmt.Fprintf(stdout, "%-26s %-18s %-21s %-7s %5s %7s  %s\n", "broken lock", "scenario", "oracle", "caught", "seed",
+		"after", "unbroken, same seed")
+	results := make([]chaos.ControlResult, len(chosen))
+	var group errgroup.Group
+	var shown sync.Mutex
+	group.SetLimit(*parallel)
+	for i, c := range chosen {
+		group.Go(func() error {
+			cfg := cfg
+			cfg.Dir = filepath.Join(w.dir, strings.ReplaceAll(c.Subject.Name(), ":", "-"))
+			var err error
+			if results[i], err = runControl(ctx, c, cfg, *runs, args, stderr); err != nil || ctx.Err() != nil {
+				return err
+			}
+			shown.Lock()
+			defer shown.Unlock()
+			row(stdout, results[i])
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return setupFailed(stderr, err)
+	}
+	if ctx.Err() != nil {
+		fmt.Fprintln(stderr, "redlock-chaos: interrupted")
+		return exitUnknown
 	}
 	if *jsonFile != "" {
 		if err := writeJSON(*jsonFile, results); err != nil {
 			return setupFailed(stderr, err)
 		}
 	}
-	return status
+	if slices.ContainsFunc(results, func(r chaos.ControlResult) bool {
+		return !r.Caught || r.Failed() && mutant.Built() == "" && *runs == 0
+	}) {
+		return exitViolation
+	}
+	return exitPass
+}
+
+// chooseControls returns those with these names, or all.
+func chooseControls(names string) []chaos.Control {
+	wanted := strings.FieldsFunc(names, func(r rune) bool { return r == ',' })
+	return slices.DeleteFunc(chaos.Controls(), func(c chaos.Control) bool {
+		return len(wanted) > 0 && !slices.Contains(wanted, c.Subject.Name())
+	})
 }
 
 // runControl runs a control. If the control needs a mutant, this command runs it in a build with
@@ -125,10 +154,10 @@ func row(w io.Writer, r chaos.ControlResult) {
 	if !r.Caught {
 		caught = "NO"
 	}
-	fmt.Fprintf(w, "%-24s %-18s %-21s %-7s %5d %6.1fs  %s\n", r.Subject, r.Scenario, r.Oracle, caught, r.Seed,
+	fmt.Fprintf(w, "%-26s %-18s %-21s %-7s %5d %6.1fs  %s\n", r.Subject, r.Scenario, r.Oracle, caught, r.Seed,
 		float64(r.TookMS)/1000, r.Unbroken)
 	if r.CaughtRuns+r.StarvedRuns > 0 {
-		fmt.Fprintf(w, "    caught in %d of %d runs; %d of the others had too little time\n", r.CaughtRuns, r.Runs,
+		fmt.Fprintf(w, "    caught in %d of %d runs; %d more had too little time\n", r.CaughtRuns, r.Runs,
 			r.StarvedRuns)
 	}
 	if r.Evidence != "" {
@@ -144,5 +173,9 @@ func writeJSON(name string, v any) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(name, append(out, '\n'), 0o644) //nolint:gosec // where the user wants it
+	return writeText(name, string(out)+"\n")
+}
+
+func writeText(name, text string) error {
+	return os.WriteFile(name, []byte(text), 0o644) //nolint:gosec // where the user wants it
 }

@@ -45,6 +45,7 @@ func commands() []command {
 		{"check", "judge a history that was recorded before", checkCommand},
 		{"list", "list scenarios, workloads, faults, backends and subjects", listCommand},
 		{"controls", "show that every broken lock is caught", controlsCommand},
+		{"kinds", "show that no correct lock is convicted because it lacks something", kindsCommand},
 		{"mutants", "show that every mistake in the library's source is caught", mutantsCommand},
 	}
 }

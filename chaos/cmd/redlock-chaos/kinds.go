@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos"
+	"github.com/seed-624411e5/redlock/chaos/plan"
+	"github.com/seed-624411e5/redlock/chaos/program"
+	"github.com/seed-624411e5/redlock/chaos/report"
+)
+
+// kindsCommand runs correct locks that lack something in every scenario.
+func kindsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var w where
+	s := suite{repeat: 1}
+	f := flagSet("kinds", stderr)
+	w.flags(f, "chaos-report-kinds")
+	f.IntVar(&s.parallel, "parallel", 1, "make so many runs at once")
+	scenarios := f.String("scenario", "", "names of scenarios, with commas (default all)")
+	duration := f.Duration("duration", 8*time.Second, "how long each run lasts")
+	exec := f.String("exec", "", "a correct lock in another language, as for run: one more column of the table")
+	table := f.String("table", "", "write the table to this `file`, in Markdown")
+	if status, ok := parsed(f, args, stderr); !ok {
+		return status
+	}
+	if *scenarios == "" {
+		*scenarios = strings.Join(allScenarios(), ",")
+	}
+	cfg, err := w.config()
+	if err == nil {
+		err = s.draw(*scenarios, "", w.seed)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "redlock-chaos kinds: %v\n", err)
+		return exitUsage
+	}
+	release, err := claim(w.dir, stderr)
+	if err != nil {
+		return setupFailed(stderr, err)
+	}
+	defer release()
+	kinds := chaos.Kinds()
+	if words := strings.Fields(*exec); len(words) > 0 {
+		kinds = append(kinds, chaos.Kind{Lacks: "Go", Subject: program.Subject(words, false)})
+	}
+	cfg.Duration = *duration
+	m := &making{suite: &s, stdout: stdout, stderr: stderr}
+	runs := m.all(ctx, s.ofKinds(cfg, kinds))
+	text := kindsTable(s.scenarios, kinds, runs)
+	fmt.Fprint(stdout, text)
+	if *table != "" {
+		err = writeText(*table, text)
+	}
+	if err != nil {
+		return setupFailed(stderr, err)
+	}
+	return m.worst
+}
+
+func allScenarios() []string {
+	var names []string
+	for _, sc := range plan.Scenarios() {
+		names = append(names, sc.Name)
+	}
+	return names
+}
+
+// ofKinds returns the configuration of each run: all kinds in the first scenario, then in the next.
+func (s *suite) ofKinds(cfg chaos.Config, kinds []chaos.Kind) []chaos.Config {
+	var all []chaos.Config
+	for _, scenario := range s.scenarios {
+		for i, k := range kinds {
+			one := cfg
+			one.Scenario, one.Subject = scenario, k.Subject
+			one.Dir = filepath.Join(cfg.Dir, fmt.Sprintf("%s-%d", scenario, i+1))
+			if k.Masters > 0 {
+				one.Masters = k.Masters
+			}
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// kindsTable has a row for each scenario and a column for each kind of lock.
+func kindsTable(scenarios []string, kinds []chaos.Kind, runs []report.SuiteRun) string {
+	var b strings.Builder
+	b.WriteString("| scenario |")
+	for _, k := range kinds {
+		fmt.Fprintf(&b, " without %s |", k.Lacks)
+	}
+	b.WriteString("\n| --- |" + strings.Repeat(" --- |", len(kinds)) + "\n")
+	for i, scenario := range scenarios {
+		fmt.Fprintf(&b, "| %s |", scenario)
+		for j := range kinds {
+			fmt.Fprintf(&b, " %s |", verdictOf(&runs[i*len(kinds)+j]))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func verdictOf(r *report.SuiteRun) string {
+	switch {
+	case r.Report != nil:
+		return string(r.Report.Verdict)
+	case r.Skipped != "":
+		return "skipped"
+	default:
+		return "failed"
+	}
+}
