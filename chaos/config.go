@@ -94,8 +94,8 @@ type Limits struct {
 	// Context is for how long an acquisition may go on after the context of its caller has ended. Default: a twentieth
 	// of the ttl and a quarter of a second.
 	Context time.Duration
-	// Pace is how long an acquisition may take, and a release, when nothing is in its way. Default: a quarter of the ttl
-	// and half a second.
+	// Pace is how long an acquisition may take, and a release, when nothing is in its way. Default: a quarter of the
+	// ttl and half a second.
 	Pace time.Duration
 	// Operations is the share of releases, and of extensions, that must not fail. A lower share is a violation only if
 	// chance does not explain it. Default: 0.5, and 0.8 if no fault came on.

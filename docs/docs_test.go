@@ -58,7 +58,9 @@ var runs = map[string]evidence{
 	"go run ./chaos/cmd/redlock-chaos run -exec 'python3 chaos/examples/python/lock.py' -scenario bridge": {
 		"chaos/program/program_test.go", `"python3", "../examples/python/lock.py"`,
 	},
-	"go build -o redlock-chaos ./chaos/cmd/redlock-chaos": {".github/workflows/chaos.yml", `/redlock-chaos" ./chaos/cmd`},
+	"go build -o redlock-chaos ./chaos/cmd/redlock-chaos": {
+		".github/workflows/chaos.yml", `/redlock-chaos" ./chaos/cmd`,
+	},
 	"./redlock-chaos gate -exec 'python3 chaos/examples/python/lock.py'": {
 		"chaos/program/languages_test.go", `"python3 ../examples/python/lock.py"`,
 	},

@@ -95,7 +95,8 @@ func tokens() []Entry {
 // kinds are locks with wrong readers, or wrong entries of an owner.
 func kinds() []Entry {
 	// free gives holds of nothing to some, and asks for all others.
-	free := func(is func(r workload.Request) bool) func(context.Context, *locker, workload.Request) (workload.Hold, error) {
+	type acquire = func(ctx context.Context, l *locker, r workload.Request) (workload.Hold, error)
+	free := func(is func(r workload.Request) bool) acquire {
 		return func(ctx context.Context, l *locker, r workload.Request) (workload.Hold, error) {
 			if is(r) {
 				return pretended{nothing{owner: newOwner()}, time.Now().Add(r.TTL)}, nil

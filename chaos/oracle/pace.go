@@ -73,7 +73,7 @@ func (p *pace) finding(bound time.Duration) []Violation {
 	if !beyondChance(p.slow, p.judged, slowCalls) {
 		return nil
 	}
-	p.worst.Text = fmt.Sprintf("%d of %d %s took longer than %v although nothing was in their way (at most %.0f %% may); "+
-		"the slowest was %s", p.slow, p.judged, p.what, bound, 100*slowCalls, p.worst.Text)
+	p.worst.Text = fmt.Sprintf("%d of %d %s took longer than %v although nothing was in their way (at most %.0f %% "+
+		"may); the slowest was %s", p.slow, p.judged, p.what, bound, 100*slowCalls, p.worst.Text)
 	return []Violation{p.worst}
 }

@@ -48,8 +48,7 @@ func TestALockInAnotherLanguagePassesAndIsConvictedWhenItIsBroken(t *testing.T) 
 	}
 }
 
-// TestHazard136TheClockOfAProgramIsSet: tokens from a program's time of day go back with it. A program that has its time
-// from elsewhere is skipped.
+// TestHazard136TheClockOfAProgramIsSet: tokens from a program's time of day go back with it.
 func TestHazard136TheClockOfAProgramIsSet(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {

@@ -15,8 +15,8 @@ type Clocked interface {
 
 // Settable is a Subject with clients that are processes, whose clocks the harness can set.
 type Settable interface {
-	// WithClocks returns the same subject, with clients that are a [ClockMover]. It may write to dir, which outlives the
-	// clients. It fails with an error that matches ErrUnsupported where this is not possible.
+	// WithClocks returns the same subject, with clients that are a [ClockMover]. It may write to dir, which outlives
+	// the clients. It fails with an error that matches ErrUnsupported where this is not possible.
 	WithClocks(ctx context.Context, dir string) (Subject, error)
 }
 

@@ -18,7 +18,7 @@ func claim(dir string, stderr io.Writer) (release func(), err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	mark, err := os.OpenFile(filepath.Join(dir, ".redlock-chaos"), os.O_CREATE|os.O_RDWR, 0o644) //nolint:gosec // no secret
+	mark, err := os.OpenFile(filepath.Join(dir, ".redlock-chaos"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}

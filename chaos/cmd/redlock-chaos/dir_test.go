@@ -11,7 +11,8 @@ import (
 func TestHazard138TwoRunsInOneDirectoryAreNotMixed(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{
-		"junit.xml", "calm-1/report.json", "calm-1/smaller/report.html", "calm-2/history.jsonl", "calm-2/notes.txt", "mine",
+		"junit.xml", "calm-1/report.json", "calm-1/smaller/report.html", "calm-2/history.jsonl", "calm-2/notes.txt",
+		"mine",
 	} {
 		file := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
