@@ -116,7 +116,25 @@ func clean(t *testing.T, cfg chaos.Config, runs func(chaos.Config) *chaos.Report
 	if left, _ := os.ReadDir(tmp); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
+	check(t, rep, cfg.Limits)
 	return rep
+}
+
+// check judges the history of a run by itself. It must not find what the run did not.
+func check(t *testing.T, rep *chaos.Report, l chaos.Limits) {
+	t.Helper()
+	j, err := chaos.Check(rep.History, l, rep.Inside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range j.Violations {
+		x := &j.Violations[i]
+		if !x.Unknown && !slices.ContainsFunc(rep.Violations, func(y oracle.Violation) bool {
+			return y.Oracle == x.Oracle && y.Key == x.Key
+		}) {
+			t.Errorf("the run's history alone shows %s", x)
+		}
+	}
 }
 
 // acquired is enough for a test that wants to see so many acquisitions.

@@ -44,8 +44,8 @@ func Check(events []history.Event, l Limits, inside bool) (*Judgement, error) {
 		Verdict: report.Pass, Events: len(events), Acquisitions: granted(v), Service: oracle.Serve(v, l.Settle),
 		StalledMS: milliseconds(oracle.Stalled(v)), Violations: []oracle.Violation{},
 	}
-	for _, x := range ofHistory(v, l, nil) {
-		if !inside && !slices.Contains(always, x.Oracle) {
+	for _, x := range ofHistory(v, l) {
+		if !promised(x, v, inside) {
 			j.Allowed = append(j.Allowed, x)
 			continue
 		}
@@ -86,15 +86,14 @@ func consistent(events []history.Event) error {
 	return nil
 }
 
-// ofHistory is what those oracles find that need a history alone; byRight, if known, tells which holds were lost by
-// right.
-func ofHistory(v *history.View, l Limits, byRight func(*history.Attempt) bool) []oracle.Violation {
+// ofHistory is what those oracles find that need a history alone.
+func ofHistory(v *history.View, l Limits) []oracle.Violation {
 	return slices.Concat(oracle.Overlap(v), oracle.TokenOrder(v), oracle.Tokens(v), oracle.ExtensionContinuity(v),
 		oracle.ForeignRelease(v),
 		oracle.DoneAfterBound(v, l.Done), oracle.Orphans(v, l.Orphan), oracle.Register(v, l.Register),
 		oracle.Availability(v, l.Settle, l.Availability, l.Judged), oracle.Liveness(v, l.Liveness, 50*time.Millisecond),
 		oracle.Recovery(v, l.Recovery), oracle.Reentry(v, l.Reentry), oracle.Kept(v), oracle.Validity(v, 0.05),
-		victims(v, l, byRight),
+		victims(v, l),
 		oracle.Outage(v, l.Outage/2, l.Outage, 50*time.Millisecond), operations(v, l),
 		oracle.Contexts(v, l.Context), oracle.Starved(v, l.Liveness), oracle.Pace(v, l.Pace, l.Settle))
 }

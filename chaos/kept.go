@@ -2,10 +2,12 @@ package chaos
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/network"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
+	"github.com/seed-624411e5/redlock/chaos/plan"
 )
 
 // The set of masters that a client reaches does not tell whether a hold can be extended. A master
@@ -13,6 +15,34 @@ import (
 // the master stood still until the ttl was over. A key that an extension sets there does not count
 // at once. So a renewed hold may be lost without a defect if the client could reach too few masters
 // with the key.
+
+// excuses are the findings that would be no defects of the lock.
+func (r *run) excuses(v *history.View) (events []history.Event) {
+	for i := range v.Attempts {
+		if a := &v.Attempts[i]; a.Renew && a.Granted() && oracle.Lost(a) && r.lostByRight(a) {
+			events = append(events, history.Event{
+				At: v.End, Type: history.Excused, Client: a.Client, Attempt: a.ID,
+				Note: "lost by right: its client reached too few masters that had the key",
+			})
+		}
+	}
+	if !r.profile.Late && !slices.Contains(r.plan.FaultNames(), plan.ClientPause) {
+		return events
+	}
+	// A holder that is paused between its last check of the bound and its write loses updates under any lock. The
+	// checked register prevents this.
+	keys := make(map[string]bool)
+	for i := range v.Events {
+		if e := &v.Events[i]; e.Type == history.RegisterWrite && strings.HasSuffix(e.Key, "/unchecked") && !keys[e.Key] {
+			keys[e.Key] = true
+			events = append(events, history.Event{
+				At: v.End, Type: history.Excused, Client: history.Everyone, Key: e.Key,
+				Note: "updates of a resource that checks no tokens may be lost while holders stand still",
+			})
+		}
+	}
+	return events
+}
 
 // lostByRight reports that a lost hold could not be extended.
 func (r *run) lostByRight(a *history.Attempt) bool {

@@ -66,7 +66,7 @@ func rounded(ns int64) time.Duration { return time.Duration(ns).Round(10 * time.
 const lateVictims = 0.02
 
 // victims is the oracle with the limits of a run.
-func victims(v *history.View, l Limits, byRight func(*history.Attempt) bool) []oracle.Violation {
-	_, found := oracle.Victims(v, l.Victim, l.Settle, lateVictims, byRight)
+func victims(v *history.View, l Limits) []oracle.Violation {
+	_, found := oracle.Victims(v, l.Victim, l.Settle, lateVictims)
 	return found
 }

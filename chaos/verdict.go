@@ -10,7 +10,6 @@ import (
 
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
-	"github.com/seed-624411e5/redlock/chaos/plan"
 	"github.com/seed-624411e5/redlock/chaos/report"
 )
 
@@ -41,11 +40,12 @@ func (r *run) judge() *Report {
 	// Children's events arrive late; every oracle wants them in order.
 	slices.SortStableFunc(events, func(a, b history.Event) int { return cmp.Compare(a.At, b.At) })
 	r.watch.name(events)
-	events = append(events, r.watch.removals(history.NewView(events))...)
 	v := history.NewView(events)
+	v = history.NewView(slices.Concat(events, r.watch.removals(v), r.excuses(v)))
 	rep := r.describe(v)
 	for _, violation := range r.oracles(v, rep) {
-		if r.promised(violation) {
+		own := slices.ContainsFunc(r.cfg.Oracles, func(o Oracle) bool { return o.Always && o.Name == violation.Oracle })
+		if own || promised(violation, v, r.plan.Inside) {
 			rep.Violations = append(rep.Violations, violation)
 		} else {
 			rep.Allowed = append(rep.Allowed, violation)
@@ -57,12 +57,7 @@ func (r *run) judge() *Report {
 
 func (r *run) oracles(v *history.View, rep *Report) []oracle.Violation {
 	l := r.limits()
-	found := slices.DeleteFunc(ofHistory(v, l, r.lostByRight), func(x oracle.Violation) bool {
-		return x.Oracle == oracle.NameKept && slices.ContainsFunc(v.Attempts, func(a history.Attempt) bool {
-			return a.ID == x.Attempts[0] && r.lostByRight(&a)
-		})
-	})
-	found = append(found, r.watch.strangers(v)...)
+	found := append(ofHistory(v, l), r.watch.strangers(v)...)
 	found = append(found, r.watch.strays(r.reach.unused(), min(l.Orphan, r.profile.TTL/4))...)
 	rep.GoroutinesLeft = r.left
 	for _, x := range found {
@@ -102,21 +97,17 @@ func (r *run) plannedFaults() []string {
 	return slices.DeleteFunc(r.plan.FaultNames(), func(name string) bool { return r.injector.unavailable[name] != "" })
 }
 
-// promised reports whether a violation breaks a promise of this scenario.
-func (r *run) promised(v oracle.Violation) bool {
+// promised reports whether a violation breaks a promise of a scenario, which stays inside the assumptions or does not.
+func promised(x oracle.Violation, v *history.View, inside bool) bool {
 	switch {
-	case v.Oracle == oracle.NameRegister && strings.HasSuffix(v.Key, "/checked"):
+	case x.Oracle == oracle.NameRegister && strings.HasSuffix(x.Key, "/checked"), slices.Contains(always, x.Oracle):
 		return true
-	case v.Oracle == oracle.NameRegister:
-		// A holder that is paused between its last check of the bound and its write loses updates
-		// under any lock. The checked register prevents this.
-		return r.plan.Inside && !r.profile.Late && !slices.Contains(r.plan.FaultNames(), plan.ClientPause)
-	case slices.Contains(always, v.Oracle):
-		return true
-	case slices.ContainsFunc(r.cfg.Oracles, func(o Oracle) bool { return o.Always && o.Name == v.Oracle }):
-		return true
+	case x.Oracle == oracle.NameRegister:
+		return inside && !slices.ContainsFunc(v.Events, func(e history.Event) bool {
+			return e.Type == history.Excused && e.Key == x.Key
+		})
 	default:
-		return r.plan.Inside
+		return inside
 	}
 }
 
@@ -139,7 +130,7 @@ func (r *run) describe(v *history.View) *Report {
 	}
 	r.count(rep, v)
 	if r.cfg.Neighbours {
-		q, _ := oracle.Victims(v, r.limits().Victim, r.limits().Settle, lateVictims, r.lostByRight)
+		q, _ := oracle.Victims(v, r.limits().Victim, r.limits().Settle, lateVictims)
 		rep.Neighbours = &q
 		rep.Notes = append(rep.Notes, r.aboutNeighbours(q))
 	}

@@ -69,12 +69,16 @@ const (
 	// Slow: from At on, for Value nanoseconds, a master that no fault had changed kept the harness waiting for an
 	// answer. A lock may have given up on its masters in that time. Master, Note.
 	Slow
+	// Excused: the loss of a hold (Attempt), or lost updates of a register (Key), are no defect of the lock. Note says
+	// why. The harness adds these events at the end of a run, from what it knows beside the history.
+	Excused
 )
 
 var typeNames = []string{
 	"", "acquire-call", "acquire-return", "extend-call", "extend-return", "release-call", "release-return",
 	"done-closed", "stopped", "paused", "resumed", "removed", "key-found", "fault-on", "fault-off", "majority-lost",
 	"majority-back", "healed", "register-read", "register-write", "keep-lost", "keep-back", "stall", "slow",
+	"excused",
 }
 
 // Kind says how a key is held.

@@ -49,6 +49,7 @@ type Attempt struct {
 	DoneLooked                                int64 // when the holder had looked at its bound before Done closed
 	Released                                  bool  // the release was confirmed
 	Note                                      string
+	Excused                                   bool // its loss is no defect
 	// CallEvent and ReturnEvent index the view's Events; ReturnEvent is -1 while pending.
 	CallEvent, ReturnEvent int
 	DoneEvent              int // -1 unless Done closed
@@ -192,6 +193,8 @@ func (a *Attempt) add(e *Event, i int) {
 		}
 	case Stopped:
 		a.Stopped = min(a.Stopped, e.At)
+	case Excused:
+		a.Excused = true
 	}
 }
 

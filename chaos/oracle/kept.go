@@ -9,8 +9,8 @@ import (
 // lost returns when the hold ended without a release.
 func lost(a *history.Attempt) int64 { return min(a.Done, a.Stopped) }
 
-// wasLost reports whether a hold ended before its holder released it.
-func wasLost(a *history.Attempt) bool { return lost(a) != history.Never && lost(a) < a.ReleaseCall }
+// Lost reports whether a hold ended before its holder released it.
+func Lost(a *history.Attempt) bool { return lost(a) != history.Never && lost(a) < a.ReleaseCall }
 
 func lastTTL(a *history.Attempt) window { return window{max(a.Return, lost(a)-a.TTL), lost(a)} }
 
@@ -21,12 +21,12 @@ func LastTTL(a *history.Attempt) (from, to int64) { w := lastTTL(a); return w.fr
 // that extend holds. It must have had this majority for at least four fifths of the hold's last
 // ttl, or of the hold's life if that was shorter. A library that renews in time and tries again
 // survives so short an outage. Kept needs KeepLost and KeepBack events if there were such outages,
-// and Renew on the attempts. [Victims] judges those that are Quiet.
+// and Renew on the attempts, and passes over those that are Excused. [Victims] judges those that are Quiet.
 func Kept(v *history.View) []Violation {
 	var out []Violation
 	k := newKeeping(v)
 	for i := range v.Attempts {
-		if a := &v.Attempts[i]; a.Renew && !a.Quiet && a.Granted() && wasLost(a) && !k.excuses(a) {
+		if a := &v.Attempts[i]; a.Renew && !a.Quiet && a.Granted() && Lost(a) && !k.excuses(a) {
 			out = append(out, k.violation(NameKept, a))
 		}
 	}
@@ -55,10 +55,10 @@ func (k *keeping) without(a *history.Attempt) int64 {
 	return last.to - last.from - covered(last, ws)
 }
 
-// excuses reports whether the outage was too long to keep the hold.
+// excuses reports whether the loss of a hold is no defect: the outage was too long to keep it.
 func (k *keeping) excuses(a *history.Attempt) bool {
 	last := lastTTL(a)
-	return wasLost(a) && k.without(a) > (last.to-last.from)/5
+	return a.Excused || Lost(a) && k.without(a) > (last.to-last.from)/5
 }
 
 func (k *keeping) violation(oracle string, a *history.Attempt) Violation {

@@ -43,6 +43,15 @@ func TestARenewedHoldIsLostOnlyForAReason(t *testing.T) {
 			h.mark(900, history.KeepBack, 1)
 			lose(h, id, 3000)
 		}, 1},
+		{"it is excused", func(h *tape) {
+			id := h.hold(1, history.Plain, 0, 0, 1000, renewed)
+			lose(h, id, 3000)
+			h.add(4000, history.Event{Type: history.Excused, Attempt: id})
+		}, 0},
+		{"another is excused", func(h *tape) {
+			h.add(4000, history.Event{Type: history.Excused, Attempt: h.hold(1, history.Plain, 0, 0, 1000, renewed)})
+			lose(h, h.hold(2, history.Plain, 0, 0, 1000, renewed), 3000)
+		}, 1},
 		{"masters are full, which takes nothing that is held", func(h *tape) {
 			id := h.hold(1, history.Plain, 0, 0, 1000, renewed)
 			h.mark(100, history.MajorityLost, 1)

@@ -33,13 +33,11 @@ type Quiet struct {
 //
 // Three kinds of time do not count: time without a majority in reach, settle after that, and time when the machine
 // stood still or masters answered late. An acquisition that met such a time is excused unless the rest took longer than
-// bound. A lost hold is excused where [Kept] excuses it, and where byRight, if not nil, says that its masters could not
-// extend it. If there are quiet attempts but none can be judged, Victims reports a violation marked Unknown.
-func Victims(v *history.View, bound, settle time.Duration, allowed float64,
-	byRight func(*history.Attempt) bool,
-) (Quiet, []Violation) {
+// bound. A lost hold is excused where [Kept] excuses it. If there are quiet attempts but none can be judged, Victims
+// reports a violation marked Unknown.
+func Victims(v *history.View, bound, settle time.Duration, allowed float64) (Quiet, []Violation) {
 	j := &victims{
-		byRight: byRight, bound: int64(bound), settle: int64(settle), reach: newReach(v), keeping: newKeeping(v),
+		bound: int64(bound), settle: int64(settle), reach: newReach(v), keeping: newKeeping(v),
 		apart: make(map[int][]window),
 	}
 	quiet := false
@@ -70,7 +68,6 @@ func Victims(v *history.View, bound, settle time.Duration, allowed float64,
 // victims is one judgement while it lasts.
 type victims struct {
 	Quiet
-	byRight func(*history.Attempt) bool
 	bound   int64
 	settle  int64
 	reach   *reach
@@ -129,12 +126,11 @@ func (j *victims) hold(v *history.View, a *history.Attempt) {
 	if !a.Granted() || !a.Renew {
 		return
 	}
-	excused := j.keeping.excuses(a) || j.byRight != nil && wasLost(a) && j.byRight(a)
 	switch {
-	case !wasLost(a) && min(a.ReleaseCall, v.End)-a.Return < a.TTL:
-	case !wasLost(a):
+	case !Lost(a) && min(a.ReleaseCall, v.End)-a.Return < a.TTL:
+	case !Lost(a):
 		j.Holds++
-	case excused:
+	case j.keeping.excuses(a):
 		j.Excused++
 	default:
 		j.Holds++

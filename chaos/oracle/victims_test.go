@@ -17,7 +17,7 @@ func TestVictimsOfFailuresElsewhereAreFound(t *testing.T) {
 	}
 	lose := func(h *tape, id uint64, at int64) { h.add(at, history.Event{Type: history.DoneClosed, Attempt: id}) }
 	victims := func(v *history.View) []oracle.Violation {
-		_, found := oracle.Victims(v, 100*time.Millisecond, 50*time.Millisecond, 0, nil)
+		_, found := oracle.Victims(v, 100*time.Millisecond, 50*time.Millisecond, 0)
 		return found
 	}
 	judge(t, []trial{
@@ -93,14 +93,14 @@ func TestVictimsOfFailuresElsewhereAreFound(t *testing.T) {
 			lose(h, h.hold(1, history.Plain, 0, 1, 300, renewed), 600)
 		}, 0},
 	}, oracle.NameVictims, func(v *history.View) []oracle.Violation {
-		_, found := oracle.Victims(v, 100*time.Millisecond, 50*time.Millisecond, 0.02, nil)
+		_, found := oracle.Victims(v, 100*time.Millisecond, 50*time.Millisecond, 0.02)
 		return found
 	})
 	h := &tape{}
 	h.hold(1, history.Plain, 0, 1, 300, renewed)
 	h.hold(1, history.Plain, 0, 7, 300, quiet)
 	h.mark(400, history.Healed, history.Everyone)
-	if q, _ := oracle.Victims(h.view(), time.Second, 0, 0, nil); q.Holds != 1 || q.Free != 2 || q.P99 != 7*ms {
+	if q, _ := oracle.Victims(h.view(), time.Second, 0, 0); q.Holds != 1 || q.Free != 2 || q.P99 != 7*ms {
 		t.Errorf("%+v, want one hold and two free keys, the slowest after 7 ms", q)
 	}
 }

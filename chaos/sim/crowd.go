@@ -162,7 +162,7 @@ func (s *Schedule) victimBound() time.Duration {
 // key until the janitor repeats it.
 func (w *world) victims(v *history.View) []oracle.Violation {
 	bound := w.plan.victimBound()
-	q, found := oracle.Victims(v, bound, sweepInterval+bound, 0, nil)
+	q, found := oracle.Victims(v, bound, sweepInterval+bound, 0)
 	w.counts.QuietHolds += q.Holds
 	w.counts.QuietFree += q.Free
 	for i := range w.plan.Clients {
