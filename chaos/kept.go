@@ -33,7 +33,8 @@ func (r *run) excuses(v *history.View) (events []history.Event) {
 	// checked register prevents this.
 	keys := make(map[string]bool)
 	for i := range v.Events {
-		if e := &v.Events[i]; e.Type == history.RegisterWrite && strings.HasSuffix(e.Key, "/unchecked") && !keys[e.Key] {
+		e := &v.Events[i]
+		if e.Type == history.RegisterWrite && strings.HasSuffix(e.Key, "/unchecked") && !keys[e.Key] {
 			keys[e.Key] = true
 			events = append(events, history.Event{
 				At: v.End, Type: history.Excused, Client: history.Everyone, Key: e.Key,
