@@ -12,9 +12,9 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// backoff is the longest pause between two attempts of a waiter that gets no notification, with room for a starved
-// machine.
-const backoff = 2 * time.Second
+// backoff bounds the pause between two attempts of a waiter that gets no notification, on a starved machine too. A
+// waiter that does not try by itself comes after a ttl of 30 s.
+const backoff = 10 * time.Second
 
 // handoffs lets two Lockers take the key in turns: one waits while the other holds it. It returns the time from the
 // beginning of each release until the other Locker had the lock.

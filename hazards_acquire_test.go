@@ -431,7 +431,7 @@ func TestHazard16TheDriftAllowanceIsTakenOffTheTTL(t *testing.T) {
 // Owner values and passwords stay out of every message.
 func TestHazard34ErrorsShowNoSecrets(t *testing.T) {
 	servers := redistest.StartN(t, 3, redistest.WithPassword("hunter2"))
-	l := dial(t, servers, redlock.Options{RequestTimeout: 50 * time.Millisecond})
+	l := dial(t, servers, redlock.Options{RequestTimeout: time.Second})
 	lock := acquire(t, l, longTTL)
 	_, held := l.TryAcquire(t.Context(), key, longTTL)
 	is(t, held, redlock.ErrHeld)

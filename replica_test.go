@@ -34,6 +34,7 @@ func TestAReplicaAtAGivenAddressEndsTheWait(t *testing.T) {
 	demote(t, f["b"][0])
 	demote(t, f["b"][2])
 	for _, opts := range []redlock.Options{{}, generation(1)} {
+		opts.RequestTimeout = promptly / 2 // a late answer would be another reason
 		during := f.process(t, opts, transition, "a", "b")
 		after := f.process(t, opts, sharded.Options{}, "a", "b")
 		before := f.process(t, opts, sharded.Options{Before: []string{"a", "b"}, After: []string{"a"}}, "a", "b")

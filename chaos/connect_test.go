@@ -35,35 +35,44 @@ func TestMastersThatRefuseConnectionsHarmNothingIfAMinority(t *testing.T) {
 				Steps: []plan.Step{
 					{At: plan.Duration(from), For: plan.Duration(to - from), Fault: tt.fault, Masters: tt.masters},
 				},
-			}})
+			}}, func(rep *chaos.Report) bool {
+				within, after, _ := acquiredAroundFault(rep)
+				return after > 0 && (within > 0 || tt.lost)
+			})
 			mustPass(t, rep)
-			v := history.NewView(rep.History)
-			var on, off int64
-			lost := false
-			for _, e := range v.Events {
-				switch e.Type {
-				case history.FaultOn:
-					on = e.At + int64(500*time.Millisecond) // requests in flight are answered by then
-				case history.FaultOff:
-					off = e.At
-				case history.MajorityLost:
-					lost = true
-				}
-			}
-			within, after := 0, 0
-			for i := range v.Attempts {
-				switch a := &v.Attempts[i]; {
-				case !a.Granted():
-				case a.Call > on && a.Return < off-int64(500*time.Millisecond):
-					within++
-				case a.Call > off:
-					after++
-				}
-			}
+			within, after, lost := acquiredAroundFault(rep)
 			if lost != tt.lost || (within == 0) != tt.lost || after == 0 || rep.Availability != 1 {
 				t.Errorf("a majority was lost: %v; %d acquired during the fault, %d afterwards; availability %g", lost,
 					within, after, rep.Availability)
 			}
 		})
 	}
+}
+
+// acquiredAroundFault counts the locks that were acquired during the fault and after it, and tells whether a majority
+// was lost.
+func acquiredAroundFault(rep *chaos.Report) (within, after int, lost bool) {
+	const slack = int64(500 * time.Millisecond) // requests in flight are answered by then
+	v := history.NewView(rep.History)
+	var on, off int64
+	for _, e := range v.Events {
+		switch e.Type {
+		case history.FaultOn:
+			on = e.At + slack
+		case history.FaultOff:
+			off = e.At
+		case history.MajorityLost:
+			lost = true
+		}
+	}
+	for i := range v.Attempts {
+		switch a := &v.Attempts[i]; {
+		case !a.Granted():
+		case a.Call > on && a.Return < off-slack:
+			within++
+		case a.Call > off:
+			after++
+		}
+	}
+	return within, after, lost
 }
