@@ -63,7 +63,7 @@ wait_for_beside() {
 
 # slowest lists the checks and the packages that took longest.
 slowest() {
-	printf '%s\n' "${took[@]}" | sort -rn | head -n 8
+	printf '%s\n' "${took[@]}" | sort -rn
 	if [[ -s ${scratch-}/tested ]]; then
 		echo "of the tests:"
 		awk '$1 == "ok" && $3 ~ /^[0-9.]+s$/ {printf "%5d s  %s\n", $3, $2}' "$scratch/tested" | sort -rn | head -n 12
@@ -83,15 +83,9 @@ modules() { go work edit -json | sed -n 's/.*"DiskPath": "\(.*\)".*/\1/p' | sort
 
 # each_module runs a command in every module as a user of that module alone would: without the workspace. It goes on
 # after a failure, so that one run shows them all.
-each_module() { in_modules "$(modules)" "$@"; }
-
-# each_nested_module is each_module without the root.
-each_nested_module() { in_modules "$(modules | grep -Fvx .)" "$@"; }
-
-in_modules() {
-	local list=$1 module failed=0
-	shift
-	for module in $list; do
+each_module() {
+	local module failed=0
+	for module in $(modules); do
 		echo "--- $module: $*"
 		alone "$module" "$@" || failed=1
 	done

@@ -91,7 +91,7 @@ var runs = map[string]evidence{
 	"go run ./chaos/cmd/redlock-chaos controls -runs 10": {
 		"chaos/cmd/redlock-chaos/main_test.go", `"controls", "-backend", "embedded"`,
 	},
-	"go test -v ./chaos/examples/semaphore": {".ci/run", "./test $core"}, // with every other package
+	"go test -v ./chaos/examples/semaphore": {".ci/run", "./chaos/examples/..."},
 	"go test -v -timeout 30m ./chaos/examples/semaphore -args -seeds 5 -lasts 10s -reports /tmp/semaphore": {
 		"chaos/examples/semaphore/semaphore_test.go", `flag.Uint64("seeds", 1`,
 	},
@@ -132,7 +132,7 @@ var runs = map[string]evidence{
 	"redlock doctor -probe -masters redis://host:6379": {
 		"cmd/redlock/e2e/testdata/probe.txtar", "redlock doctor -probe -json -masters $URL3",
 	},
-	"./test": {".ci/run", "./test $core"},
+	"./test": {".ci/run", "./test -race"},
 	"redlock run -key deploy -- ./deploy.sh": {
 		"cmd/redlock/e2e/testdata/docs.txtar", "exec redlock run -key deploy -- ./deploy.sh",
 	},

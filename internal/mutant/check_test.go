@@ -101,8 +101,8 @@ func TestOnlyTheTestThatMustFailCatchesAMutant(t *testing.T) {
 	}
 }
 
-// The tests of every run check a sample: at least one mutant of each part of the library that has mutants. Without
-// enough time they check one of the parts that have most mutants. Every night all mutants are checked.
+// With enough time a sample is checked: at least one mutant of each part of the library that has mutants. Otherwise it is
+// one mutant of a small package, which shows that mutants of the library can be built. Every night all are checked.
 func TestTheSampleIsCaught(t *testing.T) {
 	t.Parallel()
 	c := &mutant.Checker{Dir: t.TempDir()}
@@ -116,7 +116,7 @@ func TestTheSampleIsCaught(t *testing.T) {
 		}
 		first := !slices.Contains(groups, m.Group())
 		groups = append(groups, m.Group())
-		if !soak.On() && (!first || !slices.Contains([]string{"engine", "lane", "scripts"}, m.Group())) {
+		if !soak.On() && (!first || m.Group() != "lane") {
 			continue
 		}
 		tried++
@@ -129,8 +129,8 @@ func TestTheSampleIsCaught(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if tried < 3 {
-		t.Errorf("%d mutants were tried", tried)
+	if tried == 0 {
+		t.Error("no mutant was tried")
 	}
 	for _, m := range mutant.All() {
 		if !slices.Contains(groups, m.Group()) {
