@@ -101,8 +101,8 @@ func TestOnlyTheTestThatMustFailCatchesAMutant(t *testing.T) {
 	}
 }
 
-// With enough time a sample is checked: at least one mutant of each part of the library that has mutants. Otherwise it is
-// one mutant of a small package, which shows that mutants of the library can be built. Every night all are checked.
+// With enough time a sample is checked: at least one mutant of each part of the library that has mutants. Otherwise it
+// is one mutant of a small package, which shows that mutants of the library can be built. Every night all are checked.
 func TestTheSampleIsCaught(t *testing.T) {
 	t.Parallel()
 	c := &mutant.Checker{Dir: t.TempDir()}
