@@ -9,6 +9,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos"
 	"github.com/seed-624411e5/redlock/chaos/controls"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
+	"github.com/seed-624411e5/redlock/chaos/plan"
 	"github.com/seed-624411e5/redlock/chaos/report"
 )
 
@@ -62,5 +63,25 @@ func TestTheCatalogueIsCaught(t *testing.T) {
 				t.Errorf("%s is not caught by %s: %s, %v", e.Name, e.Oracle, rep.Verdict, rep.Violations)
 			}
 		})
+	}
+}
+
+func TestTheCatalogueIsSound(t *testing.T) {
+	all, seen := chaos.Controls(), make(map[string]bool)
+	if len(all) < 70 {
+		t.Errorf("%d broken locks", len(all))
+	}
+	for _, c := range all {
+		name := c.Subject.Name() + " in " + c.Scenario
+		_, err := plan.FindScenario(c.Scenario)
+		if err != nil || !slices.Contains(chaos.Oracles(), c.Oracle) || seen[name] {
+			t.Errorf("%s, caught by %s: twice %t, %v", name, c.Oracle, seen[name], err)
+		}
+		seen[name] = true
+	}
+	for _, e := range controls.Catalogue() {
+		if e.Text == "" || e.For == 0 {
+			t.Errorf("%s: %q for %v", e.Name, e.Text, e.For)
+		}
 	}
 }

@@ -20,6 +20,18 @@ var always = []string{
 	oracle.NameFaults, oracle.NameValidity, NameKeyspace,
 }
 
+// ofReach has the oracles that rely on knowing which masters a client can reach.
+var ofReach = []string{
+	oracle.NameAvailability, oracle.NameLiveness, oracle.NameRecovery, oracle.NameOutage, oracle.NameOperations,
+	oracle.NameService, oracle.NamePace, oracle.NameKept, oracle.NameVictims, NameReleased,
+}
+
+// doubtful reports whether the findings of an oracle prove nothing: a fault went wrong, so masters may have been out of
+// reach at a time that nobody knows.
+func (r *run) doubtful(oracle string) bool {
+	return len(r.injector.failures) > 0 && slices.Contains(ofReach, oracle)
+}
+
 // Oracles lists the names of all oracles.
 func Oracles() []string {
 	return []string{

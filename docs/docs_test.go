@@ -59,7 +59,7 @@ var runs = map[string]evidence{
 		"chaos/program/program_test.go", `"python3", "../examples/python/lock.py"`,
 	},
 	"go build -o redlock-chaos ./chaos/cmd/redlock-chaos": {
-		".github/workflows/chaos.yml", `/redlock-chaos" ./chaos/cmd`,
+		".ci/containers", `redlock-chaos" ./chaos/cmd/redlock-chaos`,
 	},
 	"./redlock-chaos gate -exec 'python3 chaos/examples/python/lock.py'": {
 		"chaos/program/languages_test.go", `"python3 ../examples/python/lock.py"`,
@@ -121,7 +121,11 @@ var runs = map[string]evidence{
 	"go mod edit -replace github.com/seed-624411e5/redlock=../redlock": {
 		".ci/cleanroom", `go mod edit -replace "$path=$repository"`,
 	},
-	"go mod tidy # after main.go is there": {".ci/cleanroom", "go mod tidy # after main.go is there"},
+	"go mod edit -replace github.com/seed-624411e5/redlock/chaos=../redlock/chaos": {
+		".ci/cleanroom", `go mod edit -replace "$path/chaos=$repository/chaos"`,
+	},
+	"go mod tidy # after adapter_test.go is there": {".ci/cleanroom", "go mod tidy # after adapter_test.go is there"},
+	"go mod tidy # after main.go is there":         {".ci/cleanroom", "go mod tidy # after main.go is there"},
 	"go install github.com/seed-624411e5/redlock/cmd/redlock@latest": {
 		".ci/cleanroom", `go install "$path/cmd/redlock@$version"`,
 	},

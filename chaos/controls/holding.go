@@ -144,8 +144,11 @@ func releases() []Entry {
 				_ = h.Release(ctx)
 				panic(errBroken) //nolint:forbidigo // that is what is wrong with it
 			}),
-		calm("release-cancelled", "A release asks with a context that has ended.", "operations",
-			func(context.Context, workload.Hold) error { return context.Canceled }),
+		{
+			Name: "release-cancelled", Text: "A release asks with a context that has ended.", Scenario: "many-keys",
+			Oracle: "operations", For: 8 * sec,
+			release: func(context.Context, workload.Hold) error { return context.Canceled },
+		},
 		calm("release-at-times", "Every fifth release does nothing.", "released",
 			func(ctx context.Context, h workload.Hold) error {
 				if oneIn(5) {
