@@ -191,13 +191,16 @@ func TestEveryFaultFiresOnRealServers(t *testing.T) {
 	p.Duration = plan.Duration(at)
 	rep := run(t, chaos.Config{Backend: "process", Plan: p})
 	mustPass(t, rep)
-	if len(rep.Unavailable) != 0 {
-		t.Errorf("not available: %v", rep.Unavailable)
-	}
 	for _, f := range faultsOfProcesses() {
+		if rep.Unavailable[f.Name] != "" {
+			continue
+		}
 		if rep.Faults[f.Name] != 1 || rep.Observed[f.Name] == "" {
 			t.Errorf("%s fired %d times, observed %q", f.Name, rep.Faults[f.Name], rep.Observed[f.Name])
 		}
+	}
+	if len(rep.Unavailable) != 0 { // clock-rate, without a C compiler
+		redistest.NothingTested(t, rep.Unavailable)
 	}
 }
 

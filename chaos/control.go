@@ -128,10 +128,12 @@ type ControlResult struct {
 	// Seed is the seed that caught the lock, and Runs the number of runs until then.
 	Seed uint64 `json:"seed"`
 	Runs int    `json:"runs"`
-	// CaughtRuns is how many of the runs caught it, and StarvedRuns how many more were made that the machine gave too
-	// little time; only of [Control.Rate].
+	// CaughtRuns is how many of the runs caught it; only of [Control.Rate]. StarvedRuns is how many more were made that
+	// did not catch it because the machine gave them too little time.
 	CaughtRuns  int `json:"caught_runs,omitempty"`
 	StarvedRuns int `json:"starved_runs,omitempty"`
+	// Starved: it was not caught, or the unbroken lock has no verdict, because the machine gave it too little time.
+	Starved bool `json:"starved,omitempty"`
 	// TookMS is the time until it was caught, or of [Control.Rate] the time of a run, in milliseconds.
 	TookMS int64 `json:"took_ms"`
 	// Evidence is the sentence of the first violation.
@@ -164,19 +166,24 @@ func (c Control) Catch(ctx context.Context, cfg Config) (ControlResult, error) {
 	start := time.Now()
 	for ; ctx.Err() == nil; result.Seed++ {
 		cfg.Seed = result.Seed
-		result.Runs++
 		rep, err := Run(ctx, cfg)
 		if err != nil {
 			return result, err
 		}
-		if result.Evidence = c.evidence(rep); result.Evidence != "" {
+		if result.Evidence = c.evidence(rep); result.Evidence == "" && rep.Starved {
+			result.StarvedRuns++
+		} else {
+			result.Runs++
+		}
+		if result.Evidence != "" {
 			result.Caught, result.TookMS = true, time.Since(start).Milliseconds()
 			break
 		}
 		if time.Since(start)+c.Duration > time.Minute {
-			return result, nil
+			break
 		}
 	}
+	result.Starved = !result.Caught && result.StarvedRuns > result.Runs
 	return result, nil
 }
 
@@ -208,6 +215,7 @@ func (c Control) Rate(ctx context.Context, cfg Config, runs int) (ControlResult,
 	}
 	result.TookMS = time.Since(start).Milliseconds() / int64(max(1, result.Runs+result.StarvedRuns))
 	result.Caught = result.Runs == runs && 10*result.CaughtRuns >= 9*runs
+	result.Starved = result.Runs < runs && ctx.Err() == nil
 	return result, nil
 }
 
@@ -224,7 +232,7 @@ func (c Control) Compare(ctx context.Context, cfg Config, result ControlResult) 
 	if err != nil {
 		return result, err
 	}
-	result.Unbroken, result.UnbrokenReasons = rep.Verdict, rep.Reasons
+	result.Unbroken, result.UnbrokenReasons, result.Starved = rep.Verdict, rep.Reasons, rep.ShowsNothing()
 	// In a scenario that allows overlaps a pass alone does not tell it from the broken one.
 	if found := c.evidence(rep); found != "" && rep.Verdict == report.Pass {
 		result.Unbroken = report.Violation

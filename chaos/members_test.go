@@ -29,8 +29,9 @@ func TestMastersAreExchangedWhileLocksAreHeldAndWanted(t *testing.T) {
 		rep.Availability != 1 {
 		t.Error(summary(rep))
 	}
-	if n := rep.Faults[plan.Reconfigure]; n != 2*2*rep.Clients {
-		t.Errorf("clients were given other masters %d times, want two exchanges of two steps for each", n)
+	// A run on a busy machine lasts longer, and has more exchanges.
+	if n, exchange := rep.Faults[plan.Reconfigure], 2*rep.Clients; n < 2*exchange || n%exchange != 0 {
+		t.Errorf("%d clients were given other masters %d times, want two exchanges of two steps", rep.Clients, n)
 	}
 	for _, v := range rep.Votes { // two joined in the first exchange
 		if v.Granted == 0 {

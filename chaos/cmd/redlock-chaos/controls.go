@@ -79,12 +79,21 @@ func controlsCommand(ctx context.Context, args []string, stdout, stderr io.Write
 			return setupFailed(stderr, err)
 		}
 	}
-	if slices.ContainsFunc(results, func(r chaos.ControlResult) bool {
-		return !r.Caught || r.Failed() && mutant.Built() == "" && *runs == 0
-	}) {
+	return controlsStatus(slices.DeleteFunc(results, func(r chaos.ControlResult) bool {
+		return r.Caught && (!r.Failed() || mutant.Built() != "" || *runs > 0)
+	}))
+}
+
+// controlsStatus is the exit status after these controls have failed: unknown if the machine gave all of them too
+// little time.
+func controlsStatus(failed []chaos.ControlResult) int {
+	switch {
+	case len(failed) == 0:
+		return exitPass
+	case slices.ContainsFunc(failed, func(r chaos.ControlResult) bool { return !r.Starved }):
 		return exitViolation
 	}
-	return exitPass
+	return exitUnknown
 }
 
 // chooseControls returns those with these names, or all.
@@ -132,7 +141,7 @@ func caughtElsewhere(ctx context.Context, c chaos.Control, dir string, args []st
 	if err != nil || ctx.Err() != nil {
 		return result, err
 	}
-	if status != exitPass && status != exitViolation {
+	if status != exitPass && status != exitViolation && status != exitUnknown {
 		return result, fmt.Errorf("%s: the build with the mutant ended with status %d", c.Subject.Name(), status)
 	}
 	raw, err := os.ReadFile(file)
@@ -162,6 +171,9 @@ func row(w io.Writer, r chaos.ControlResult) {
 	}
 	if r.Evidence != "" {
 		fmt.Fprintf(w, "    %s\n", r.Evidence)
+	}
+	if r.Starved {
+		fmt.Fprintln(w, "    the machine gave it too little time")
 	}
 	for _, reason := range r.UnbrokenReasons {
 		fmt.Fprintf(w, "    unbroken: %s\n", reason)
