@@ -39,7 +39,8 @@ func execute(ctx context.Context, t *testing.T, args ...string) (status int, std
 }
 
 // tooLittle is what a command says if it has no verdict because the machine gave its runs too little time.
-var tooLittle = regexp.MustCompile("! the machine stood still|! availability: judged|gave it too little time")
+var tooLittle = regexp.MustCompile("! the machine stood still|! availability: judged|gave it too little time|" +
+	"(?s:! too little happened.*note: the machine stood still)")
 
 // stoodStill reports that a run, or the unbroken library on a control's seed, has no verdict because the machine gave
 // it too little time.
