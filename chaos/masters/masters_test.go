@@ -99,15 +99,22 @@ func TestEveryActionHasItsEffect(t *testing.T) {
 		t.Run(backend, func(t *testing.T) {
 			m := open(t, backend, masters.Options{N: 1, AOF: true}).Masters[0]
 			available := 0
+			var missing error // what a machine without a C compiler lacks
 			for _, action := range masters.Actions() {
 				if err := m.Can(action); err != nil {
 					if !errors.Is(err, masters.ErrUnavailable) {
 						t.Errorf("%s: %v", action, err)
 					}
+					if action == masters.ClockRate && backend == "process" {
+						missing = err
+					}
 					continue
 				}
 				available++
 				t.Run(string(action), func(t *testing.T) { observe(t, m, action) })
+			}
+			if missing != nil && available == want-1 {
+				redistest.NothingTested(t, missing)
 			}
 			if available != want {
 				t.Errorf("%d actions are available, want %d", available, want)
