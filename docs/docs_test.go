@@ -91,6 +91,9 @@ var runs = map[string]evidence{
 	"go run ./chaos/cmd/redlock-chaos controls -runs 10": {
 		"chaos/cmd/redlock-chaos/main_test.go", `"controls", "-backend", "embedded"`,
 	},
+	"go run ./chaos/cmd/redlock-chaos kinds -exec 'python3 chaos/examples/python/lock.py'": {
+		".github/workflows/night.yml", "redlock-chaos kinds -exec",
+	},
 	"go test -v ./chaos/examples/semaphore": {".ci/run", "./chaos/examples/..."},
 	"go test -v -timeout 30m ./chaos/examples/semaphore -args -seeds 5 -lasts 10s -reports /tmp/semaphore": {
 		"chaos/examples/semaphore/semaphore_test.go", `flag.Uint64("seeds", 1`,
