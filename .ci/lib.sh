@@ -124,10 +124,8 @@ due() { [[ -n ${night-} || -n $(git status --porcelain -- "$@") || -n $(git log 
 
 # no_programs fails when a file that git knows or would add is so big that it must be a program or an archive.
 no_programs() {
-	local file
-	git ls-files --cached --others --exclude-standard --deduplicate | while read -r file; do
-		if [[ -f $file && $(stat -c %s "$file" 2>/dev/null || stat -f %z "$file") -gt 2000000 ]]; then printf '%s\n' "$file"; fi
-	done >"$scratch/programs"
+	git ls-files -z --cached --others --exclude-standard --deduplicate | { xargs -0 wc -c 2>/dev/null || true; } | # without those just deleted
+		awk '$1 > 2000000 && $2 != "total"' >"$scratch/programs"
 	is_empty "too big for a source" "$scratch/programs"
 }
 
