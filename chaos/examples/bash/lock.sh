@@ -113,7 +113,9 @@ acquire() {
 	fi
 	((${#yes[@]} + ${#no[@]} >= quorum)) || why=no-quorum
 	printf '{"id":%s,"error":"%s","message":"%s of %s masters"}\n' "$id" "$why" "${#yes[@]}" "${#masters[@]}"
-	everywhere ask_release "$key" "$owner" "$ttl" "${yes[@]}" # the others have no key, or set_key takes it back
+	local m asked=()
+	for m in "${masters[@]}"; do [[ " ${no[*]} " == *" $m "* ]] || asked+=("$m"); done # who refused has no key
+	everywhere ask_release "$key" "$owner" "$ttl" "${asked[@]}"
 }
 
 # operate HOW ID KEY OWNER TTL: an extension or a release.
