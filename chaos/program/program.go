@@ -89,6 +89,9 @@ func (c *client) Lacks(p workload.Profile) error {
 		return fmt.Errorf(`workload %s: %w: the program does not say "renews":true in its answer to open`, p.Name,
 			workload.ErrUnsupported)
 	}
+	if p.Children > 0 {
+		return fmt.Errorf("workload %s: %w: its clients are processes of the harness", p.Name, workload.ErrUnsupported)
+	}
 	return nil
 }
 
