@@ -20,7 +20,7 @@ type content struct {
 }
 
 var (
-	// ownerForm is the form of owners, ours and other implementations': a short printable random text.
+	// ownerForm is the form of other implementations' owners: a short printable random text.
 	ownerForm = regexp.MustCompile(`^[[:graph:]]{1,255}$`)
 	// dataForm matches characters that data have and owners do not: quotes and brackets.
 	dataForm = regexp.MustCompile("[{}\\[\\]<>\"'`\\\\]")
@@ -53,10 +53,16 @@ func inspect(ctx context.Context, m *single.Master, key string) (single.Reply, c
 		return reply, content{holds: hold}, err
 	case reply.TTL < 0:
 		return reply, content{notLock: "a string that never expires"}, nil
-	case !ownerForm.MatchString(reply.Holder), dataForm.MatchString(reply.Holder):
+	case !isOwner(reply.Holder):
 		return reply, content{notLock: "a string that is no owner"}, nil
 	}
 	return reply, content{}, nil
+}
+
+// isOwner reports whether a value can be a plain lock's. Our own may contain brackets and a text of any bytes: of locks
+// that publish something, and of keys that are kept after their release.
+func isOwner(value string) bool {
+	return owner.Made(value) || ownerForm.MatchString(value) && !dataForm.MatchString(value)
 }
 
 // holdsOf returns the release of each hold of a shared or reentrant lock.

@@ -226,16 +226,21 @@ type lookalike struct {
 // holdsMark is the member that distinguishes a set of holds from other sorted sets, like HOLDS in single/lua/kind.lua.
 const holdsMark = "redlock:holds"
 
+// valueStart and valueEnd are the bytes of a value that tell a lock from data. An owner may publish 4 kB between them.
+const valueStart, valueEnd = 256, 34
+
 // lookLikeLocks returns the keys that look like locks. An error about single keys is a reply of the server.
 func lookLikeLocks(ctx context.Context, c redis.UniversalClient, keys []string) (locks []lookalike, err error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	ttls, starts := make([]*redis.DurationCmd, len(keys)), make([]*redis.StringCmd, len(keys))
+	ttls := make([]*redis.DurationCmd, len(keys))
+	starts, ends := make([]*redis.StringCmd, len(keys)), make([]*redis.StringCmd, len(keys))
 	_, err = c.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, key := range keys {
-			// For a set of holds the second command fails.
-			ttls[i], starts[i] = p.PTTL(ctx, key), p.GetRange(ctx, key, 0, 255)
+			// For a set of holds the second and the third command fail.
+			ttls[i], starts[i] = p.PTTL(ctx, key), p.GetRange(ctx, key, 0, valueStart-1)
+			ends[i] = p.GetRange(ctx, key, -valueEnd, -1)
 		}
 		return nil
 	})
@@ -246,6 +251,9 @@ func lookLikeLocks(ctx context.Context, c redis.UniversalClient, keys []string) 
 			continue
 		}
 		value, err := starts[i].Result()
+		if len(value) == valueStart { // the middle, of a published text, does not matter
+			value += ends[i].Val()
+		}
 		switch {
 		case redis.HasErrorPrefix(err, "WRONGTYPE") && ttl > 0:
 			sets = append(sets, lookalike{key, "(shared or reentrant)", ttl})
@@ -297,11 +305,8 @@ func isHold(start string) bool {
 	return hold
 }
 
-// isLock reports whether a string with this ttl may be a plain lock. A lock that publishes a value contains brackets.
-func isLock(ttl time.Duration, value string) bool {
-	_, _, published := owner.Published(value)
-	return ttl > 0 && (published || ownerForm.MatchString(value) && !dataForm.MatchString(value))
-}
+// isLock reports whether a string with this ttl may be a plain lock.
+func isLock(ttl time.Duration, value string) bool { return ttl > 0 && isOwner(value) }
 
 func (s *membership) answers(i int) bool { return s.members[i].err == nil }
 

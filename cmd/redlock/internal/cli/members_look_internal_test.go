@@ -73,12 +73,14 @@ func inLook(n int, looks [][]int) []int {
 	return looks[min(n, len(looks)-1)]
 }
 
-func TestALockThatPublishesSomethingIsALock(t *testing.T) {
+func TestEveryOwnerIsALock(t *testing.T) {
 	for value, want := range map[string]bool{
 		owner.New("web:7"): true,
 		owner.NewPublished("web:7", 12, "10.0.0.1:80"): true,
-		`{"id": 7}`:    false,
-		`web{12:data}`: false,
+		owner.NewPublished("web:7", 12, "a text\x00"):  true,
+		owner.NewKept("web:7"):                         true,
+		`{"id": 7}`:                                    false,
+		`web{12:data}`:                                 false,
 	} {
 		if got := isLock(time.Minute, value); got != want || isLock(0, value) {
 			t.Errorf("%q: %t, want %t", value, got, want)
