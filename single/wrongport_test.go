@@ -3,6 +3,8 @@ package single_test
 import (
 	"context"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -49,17 +51,23 @@ func TestHazard127TheErrorNamesAWrongPortForTLS(t *testing.T) {
 			_ = conn.Close()
 		}
 	}()
+	web := httptest.NewServer(http.NotFoundHandler())
+	defer web.Close()
 	for url, want := range map[string]string{
-		"rediss://" + plain:                     "a port without TLS (redis://)",
-		"redis://" + secure.Addr().String():     "as a TLS port (rediss://) does",
-		"redis://:pw@" + secure.Addr().String(): "as a TLS port (rediss://) does",
-		"redis://" + secret:                     "the server asks for a password, and this client has none",
-		"redis://127.0.0.1:99999":               "the port is not a number from 1 to 65535",
-		"redis://127.0.0.1:0":                   "the port is not a number from 1 to 65535",
+		"redis://" + web.Listener.Addr().String(): `not a reply of a Redis server to this: "HTTP/1.1 400 Bad Request"`,
+		"rediss://" + plain:                       "a port without TLS (redis://)",
+		"redis://" + secure.Addr().String():       "as a TLS port (rediss://) does",
+		"redis://:pw@" + secure.Addr().String():   "as a TLS port (rediss://) does",
+		"redis://" + secret:                       "the server asks for a password, and this client has none",
+		"redis://127.0.0.1:99999":                 "the port is not a number from 1 to 65535",
+		"redis://127.0.0.1:0":                     "the port is not a number from 1 to 65535",
 	} {
 		if got := whyNot(t, url); !strings.Contains(got, want) {
 			t.Errorf("%s: %q does not say %q", url, got, want)
 		}
+	}
+	if got := whyNot(t, "redis://"+web.Listener.Addr().String()); strings.Contains(got, "TLS") {
+		t.Errorf("a web server: %q", got)
 	}
 	if got := whyNot(t, "redis://"+plain); got != "" {
 		t.Errorf("a usable master: %q", got)

@@ -133,7 +133,8 @@ func (c *Conn) Reply(expect *Expect) Reply {
 // unheard explains why a server has answered nothing at all. A server that waits for a TLS handshake hangs up, or
 // sends an alert.
 func (c *Conn) unheard(err error) error {
-	if c.secure != nil || ended(err) || errors.Is(err, net.ErrClosed) {
+	foreign := errors.Is(err, ErrProtocol) && !errors.Is(err, errAlert)
+	if foreign || c.secure != nil || ended(err) || errors.Is(err, net.ErrClosed) {
 		return err
 	}
 	return fmt.Errorf("it hung up on the first command, as a TLS port (rediss://) does: %w", err)

@@ -21,6 +21,7 @@
 package wire
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
@@ -34,7 +35,15 @@ var ErrUnread = errors.New("no reply was read")
 // can no longer be used.
 var ErrProtocol = errors.New("not a reply of a Redis server to this")
 
-func malformed(line []byte) error { return fmt.Errorf("%w: %.64q", ErrProtocol, line) }
+// errAlert is what a TLS port answers to a command.
+var errAlert = fmt.Errorf("%w: a TLS alert", ErrProtocol)
+
+func malformed(line []byte) error {
+	if bytes.HasPrefix(line, []byte("\x15\x03")) {
+		return errAlert
+	}
+	return fmt.Errorf("%w: %.64q", ErrProtocol, line)
+}
 
 // ServerError is an error reply, its text bounded and printable. It matches go-redis's Error interface.
 type ServerError string

@@ -90,6 +90,7 @@ func TestHoldRefusesProcessesAndDescriptorsThatItCantWaitFor(t *testing.T) {
 		"process already finished":                    {"-pid", "999999999"},
 		"-fd 77 is no pipe":                           {"-fd", "77"},
 		"exclude each other":                          {"-fd", "0", "-pid", "1"},
+		"-pid 0 is no process":                        {"-pid", "0"},
 		"want a number":                               {"-pid", "abc"},
 	} {
 		line := "redlock " + strings.Join(append(base, args...), " ") + "; exit $?"

@@ -64,8 +64,8 @@ The exit status is 0 if the lock was held until its release, or
 				"(default: never)"
 			fs.IntVar(&h.fd, "fd", noFD, "hold the lock while any process has the other end of the pipe or socket "+
 				"with this `number` open, and ignore signals (default: standard input, until a signal)")
-			fs.IntVar(&h.pid, "pid", 0, "hold the lock for this `process` and the others in its session, or in its "+
-				"process group, and ignore signals")
+			fs.IntVar(&h.pid, "pid", noPID, "hold the lock for this `process` and the others in its session, or in "+
+				"its process group, and ignore signals")
 			fs.BoolVar(&h.json, "json", false, "print JSON")
 			return h.run
 		},
@@ -77,11 +77,11 @@ type keeper struct {
 	taker
 	json bool
 	fd   int // noFD: standard input
-	pid  int // 0: none
+	pid  int // noPID: none
 }
 
-// noFD is no number of a descriptor.
-const noFD = -1
+// noFD and noPID are no numbers of a descriptor and of a process.
+const noFD, noPID = -1, -1
 
 // receipt is the output of `redlock hold -json`.
 type receipt struct {
@@ -131,12 +131,15 @@ func (k *keeper) run(ctx context.Context, t *terminal, args []string) error {
 func (k *keeper) until(t *terminal) (err error) {
 	k.ends = "standard input"
 	switch {
-	case k.pid == 0 && k.fd == noFD:
+	case k.pid == noPID && k.fd == noFD:
 		k.unwanted = inputEnd(t.in)
-	case k.pid != 0 && k.fd != noFD:
+	case k.pid != noPID && k.fd != noFD:
 		return usage("hold: -pid and -fd exclude each other")
-	case k.pid != 0:
+	case k.pid != noPID:
 		k.ends = fmt.Sprintf("the session or group of process %d", k.pid)
+		if k.pid <= 0 {
+			return usage("hold: -pid %d is no process", k.pid)
+		}
 		if k.unwanted, err = child.KinGone(k.pid); err != nil {
 			return usage("hold: -pid %d: %w", k.pid, err)
 		}
@@ -153,7 +156,7 @@ func (k *keeper) until(t *terminal) (err error) {
 }
 
 // forOthers reports whether the lock is held for processes that may have got the same signal as this one and work on.
-func (k *keeper) forOthers() bool { return k.pid != 0 || k.fd != noFD }
+func (k *keeper) forOthers() bool { return k.pid != noPID || k.fd != noFD }
 
 // keep returns when the lock is over or no longer wanted. If a signal ended it, keep returns the signal.
 func (k *keeper) keep(h *held) os.Signal {

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -215,7 +214,7 @@ func (m *masterFlags) readPassword() error {
 	if m.passwordFile == "" {
 		return nil
 	}
-	content, err := os.ReadFile(m.passwordFile)
+	content, err := readSmall(m.passwordFile)
 	if err != nil {
 		return usage("-password-file: %w", err)
 	}

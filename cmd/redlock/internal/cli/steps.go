@@ -141,9 +141,24 @@ func (a *acquirer) ticket(h *held) ticket {
 	return t
 }
 
+// readSmall reads a file of at most a megabyte; a device may have no end.
+func readSmall(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	const most = 1 << 20
+	content, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && len(content) > most {
+		err = fmt.Errorf("%s has more than %d bytes", path, most)
+	}
+	return content, err
+}
+
 // readTicket reads a file. The error does not quote it.
 func readTicket(path string) (*ticket, error) {
-	content, err := os.ReadFile(path)
+	content, err := readSmall(path)
 	if err != nil {
 		return nil, err
 	}
