@@ -1,17 +1,14 @@
 package redlock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/seed-624411e5/redlock/internal/generation"
+	"github.com/seed-624411e5/redlock/internal/contend"
 	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/owner"
 	"github.com/seed-624411e5/redlock/single"
@@ -91,9 +88,6 @@ type NodeResult struct {
 	// this library did not make it is "#" and the value's fingerprint. Owner values are secrets and appear in no
 	// error.
 	Holder string
-	value  uint64 // a hash of the owner value, to tell two locks of one holder apart
-	kept   bool   // the key in the way has no holder, and is kept for a while
-	claims bool   // while this one waits no new readers get in there
 	// Key is the key in the way, where the round wanted several.
 	Key string
 	// Err is why an Unknown vote is unknown. The QuorumError does not wrap it, so errors.Is never takes one master's
@@ -118,7 +112,6 @@ type QuorumError struct {
 	Nodes []NodeResult
 	// Reason is the sentinel.
 	Reason error
-	lasts  single.Lasting // for how long, as masters complain
 }
 
 // Error is one line that says what to look at: the key, the count, and every master that did not grant.
@@ -197,37 +190,6 @@ func (e *waitError) Error() string {
 
 func (e *waitError) Unwrap() []error { return []error{e.ended, e.last} }
 
-// blockingKeys returns the keys that refusing masters named, the most frequent key first.
-func (e *QuorumError) blockingKeys() []string {
-	named := make(map[string]int)
-	var keys []string
-	for _, node := range e.Nodes {
-		if node.Vote == Refused && node.Key != "" {
-			if named[node.Key]++; named[node.Key] == 1 {
-				keys = append(keys, node.Key)
-			}
-		}
-	}
-	slices.SortFunc(keys, func(a, b string) int { return cmp.Or(named[b]-named[a], cmp.Compare(a, b)) })
-	return keys
-}
-
-// holders are the owners that have the key which is in the way, as hashes. claims reports that no new readers get in
-// there.
-func (e *QuorumError) holders() (owners []uint64, claims bool) {
-	var key string
-	if blocking := e.blockingKeys(); len(blocking) > 0 {
-		key = blocking[0]
-	}
-	for _, node := range e.Nodes {
-		if node.Vote == Refused && node.Key == key && node.value != 0 && !slices.Contains(owners, node.value) {
-			owners = append(owners, node.value)
-		}
-		claims = claims || node.claims
-	}
-	return owners, claims
-}
-
 var (
 	errNoAnswer = errors.New("no answer in time")
 	// errContinuityUnknown is why a granted extension did not count.
@@ -243,58 +205,110 @@ func (k *handle) Reason(why hold.Why, lost *hold.Result) error {
 	case why == hold.Lost:
 		return l.quorumError(lost, l.decisive(&lost.Facts), errLost)
 	case k.spec.Renew && (why == hold.Lapsed || why == hold.InGrace):
-		if outdated := l.outdated(l.current.State().Newer); outdated != nil {
+		if outdated := l.outdated(); outdated != nil {
 			return fmt.Errorf("%w, and it was not renewed: %w", overErrors[why], outdated)
 		}
 	}
 	return overErrors[why]
 }
 
-// failure returns the failure of an operation of the lock, for its caller.
-func (k *Lock) failure(ctx context.Context, f *hold.Failure) *failure {
+// The errors of waits that others of the process are in the way of.
+var (
+	errBehindOthers = fmt.Errorf("%w: others of this process are first in the queue", ErrHeld)
+	errLetGoFirst   = fmt.Errorf("%w: others are let go first", ErrHeld)
+)
+
+// explain returns the error for the caller of an operation under ctx that has failed; nil for no failure. s is the
+// acquisition, or nil for an announcement.
+func (l *Locker) explain(ctx context.Context, s *spec, f *contend.Failure) error {
 	if f == nil {
 		return nil
 	}
-	l, name := k.locker, opName(f.Op, f.Verifies)
-	switch f.Fault {
-	case hold.Cancelled:
-		return failed(fmt.Errorf("redlock: %s %s: %w", name, brief(k.Key()), ended(ctx)))
-	case hold.Ended:
-		return failed(fmt.Errorf("redlock: %s %s: %w", name, brief(k.Key()), k.hold.Over()))
-	case hold.OtherToken:
-		return failed(fmt.Errorf("redlock: %s %s: %w: masters have given another token than was asked for "+
-			"(single.Request.Exact)", name, brief(k.Key()), ErrMisconfigured))
-	case hold.LastToken:
-		return failed(fmt.Errorf("redlock: %s %s: the fencing counter has reached the greatest token, %d",
-			name, brief(k.Key()), uint64(single.MaxToken)))
-	case hold.Unreached:
-		return failedVotes(failUnreached, k.unreached(f.Result, l.decisive(&f.Result.Facts)))
-	case hold.Refusal, hold.Absent, hold.Late:
-		kind := faultKinds[f.Fault]
-		return failedVotes(kind, l.quorumError(f.Result, l.decisive(&f.Result.Facts), failureReasons[kind]))
+	switch f.Kind {
+	case contend.Stopped:
+		return ended(ctx)
+	case contend.Asking:
+		return fmt.Errorf("redlock: asking masters for their generation: %w", l.explain(ctx, s, f.End))
+	case contend.Outdated:
+		return l.outdated()
+	case contend.PassedLate:
+		return fmt.Errorf("redlock: acquire %s: %w: this process stood still while it was passed on",
+			brief(l.shown(s.Keys[0])), ErrExpired)
+	case contend.Behind:
+		return errBehindOthers
+	case contend.Yielding:
+		return errLetGoFirst
+	case contend.OutageOver:
+		return fmt.Errorf("%w for %v, the MaxOutage", ErrNoQuorum, s.MaxOutage)
+	case contend.GaveUp:
+		return &waitError{l.shown(s.Keys[0]), l.explain(ctx, s, f.End), l.explain(ctx, s, f.Last)}
 	default:
-		return failed(ErrClosed)
+		return l.explainRound(ctx, s, f)
 	}
 }
 
-// faultKinds are the kinds of failures that masters decided.
-var faultKinds = [...]failureKind{hold.Refusal: failHeld, hold.Absent: failNotHeld, hold.Late: failLate}
-
-// unreached is the failure of a round that too few masters of a set answered: of that one unless another can't be
-// reached at all.
-func (k *Lock) unreached(r *hold.Result, set *electorate) *QuorumError {
-	if other, lasts, errs := k.spec.complaints.blocking(k.locker.sets, r.Since, r.Sent); other != nil {
-		return k.locker.quorumError(r, other, ErrNoQuorum).blame(other, lasts, errs)
+// explainRound returns the error of a hold's operation, or of an announcement.
+func (l *Locker) explainRound(ctx context.Context, s *spec, f *contend.Failure) error {
+	if f.Result != nil {
+		return l.notWon(f)
 	}
-	return k.locker.quorumError(r, set, ErrNoQuorum)
+	var err error
+	switch f.Fault {
+	case hold.Cancelled:
+		err = ended(ctx)
+	case hold.Ended:
+		err = overErrors[hold.ShutDown]
+	case hold.OtherToken:
+		err = fmt.Errorf("%w: masters have given another token than was asked for (single.Request.Exact)",
+			ErrMisconfigured)
+	case hold.LastToken:
+		err = fmt.Errorf("the fencing counter has reached the greatest token, %d", uint64(single.MaxToken))
+	default:
+		return ErrClosed
+	}
+	return fmt.Errorf("redlock: %s %s: %w", opName(f.Op, f.Verifies), brief(l.shown(s.Keys[0])), err)
+}
+
+// faultReasons are the errors of rounds that were not won.
+var faultReasons = [...]error{
+	hold.Refusal: ErrHeld, hold.Absent: ErrNotHeld, hold.Unreached: ErrNoQuorum, hold.Late: ErrExpired,
+}
+
+// notWon returns the error of a round that was not won, with the complaints that leave its set no quorum.
+func (l *Locker) notWon(f *contend.Failure) *QuorumError {
+	set := &l.sets[f.Set]
+	e := l.quorumError(f.Result, set, faultReasons[f.Fault])
+	switch {
+	case f.Contended:
+		e.Reason = ErrContended
+	case f.Lasts == single.Closed:
+		e.Reason = errClientsClosed
+	case f.Lasts >= single.Mendable:
+		e.Reason = ErrMisconfigured
+	}
+	node := 0
+	for i := range l.names {
+		if set.members&(1<<i) == 0 {
+			continue
+		}
+		if err := f.Complaints[i]; err != nil {
+			e.Nodes[node].Vote, e.Nodes[node].Err = Unknown, err
+		}
+		node++
+	}
+	return e
 }
 
 // quorumError is a round's result in one set of masters, as an error that a caller can act on.
 func (l *Locker) quorumError(r *hold.Result, set *electorate, reason error) *QuorumError {
+	key := single.GenerationKey
+	if r.Op != single.Announce { // whose key has no prefix
+		key = l.listed(r.Keys)
+	}
 	return &QuorumError{
 		Set:     set.name,
 		Op:      opName(r.Op, r.Verifies),
-		Key:     l.listed(r.Keys),
+		Key:     key,
 		Granted: set.of(r.Votes.Granted),
 		Quorum:  set.quorum,
 		N:       set.n,
@@ -303,15 +317,8 @@ func (l *Locker) quorumError(r *hold.Result, set *electorate, reason error) *Quo
 	}
 }
 
-// decisive is the set that the round's verdict comes from: of two sets of masters, the first that it is the verdict of.
-func (l *Locker) decisive(f *hold.Facts) *electorate {
-	for i := range l.sets {
-		if l.sets[i:i+1].judge(f.Op, f.Votes) == f.Verdict {
-			return &l.sets[i]
-		}
-	}
-	return &l.sets[0]
-}
+// decisive is the set that the round's verdict comes from.
+func (l *Locker) decisive(f *hold.Facts) *electorate { return &l.sets[l.rules.Decisive(f)] }
 
 // nodes returns the answer of each of these masters.
 func (l *Locker) nodes(r *hold.Result, members uint64) []NodeResult {
@@ -330,8 +337,7 @@ func (l *Locker) nodes(r *hold.Result, members uint64) []NodeResult {
 		case a.Vote == hold.Unknown:
 			node.Err = errNoAnswer
 		case a.Vote != hold.Pending && a.Ended:
-			node.TTL, node.Holder, node.value = a.Reply.TTL, owner.Show(a.Reply.Holder), ownerHash(a.Reply.Holder)
-			node.kept, node.claims = owner.Kept(a.Reply.Holder), a.Reply.Claimed
+			node.TTL, node.Holder = a.Reply.TTL, owner.Show(a.Reply.Holder)
 			if len(r.Keys) > 1 {
 				node.Key = l.shown(a.Reply.Key)
 			}
@@ -339,63 +345,4 @@ func (l *Locker) nodes(r *hold.Result, members uint64) []NodeResult {
 		nodes = append(nodes, node)
 	}
 	return nodes
-}
-
-// valueSeed seeds the hashes that compare owner values where the values must not be kept.
-var valueSeed = maphash.MakeSeed()
-
-// ownerHash tells an owner from others; 0 means no owner. Masters cut very long owners off.
-func ownerHash(owner string) uint64 {
-	if owner == "" {
-		return 0
-	}
-	return max(1, maphash.String(valueSeed, owner[:min(len(owner), maxTold)]))
-}
-
-// maxTold is the length to which masters shorten an owner value in replies; the scripts know it, too.
-const maxTold = 16 << 10
-
-// notAnnounced names a set without a quorum of answers. If every set has a quorum, the answers came too late to hold.
-// The order is: a set with too many masters that fail permanently, in replies to requests sent since then; a set that
-// can't get a quorum any more; any other.
-func (l *Locker) notAnnounced(a *generation.Announcement, since time.Time) *failure {
-	answers := a.Answers()
-	if set, lasts, errs := l.complaining.announced.blocking(l.sets, since, a.Sent); set != nil {
-		return failedVotes(failUnreached, l.notAnnouncedIn(set, &answers, ErrNoQuorum).blame(set, lasts, errs))
-	}
-	votes := tally{Granted: answers.Answered, Unknown: answers.Failed}
-	short := func(i int) bool { return l.sets[i].of(votes.Granted) < l.sets[i].quorum }
-	lost := func(i int) bool { return l.sets[i:i+1].acquired(&votes) == noQuorum }
-	for _, why := range [...]func(i int) bool{lost, short} {
-		for i := range l.sets {
-			if why(i) {
-				return failedVotes(failUnreached, l.notAnnouncedIn(&l.sets[i], &answers, ErrNoQuorum))
-			}
-		}
-	}
-	return failedVotes(failLate, l.notAnnouncedIn(&l.sets[0], &answers, ErrExpired))
-}
-
-// notAnnouncedIn is a failure of one set of masters.
-func (l *Locker) notAnnouncedIn(set *electorate, answers *generation.Answers, reason error) *QuorumError {
-	e := &QuorumError{
-		Op: opNames[single.Announce], Key: single.GenerationKey, Set: set.name, Granted: set.of(answers.Answered),
-		Quorum: set.quorum, N: set.n, Reason: reason,
-	}
-	for i, name := range l.names {
-		if set.members&(1<<i) == 0 {
-			continue
-		}
-		node := NodeResult{Master: name, Vote: Unknown, Err: errNoAnswer}
-		switch bit := uint64(1) << i; {
-		case answers.Answered&bit != 0:
-			node.Vote, node.Err = Granted, nil
-		case answers.Failed&bit != 0:
-			node.Err = answers.Errs[i]
-		case answers.Settled:
-			node.Vote, node.Err = Pending, nil
-		}
-		e.Nodes = append(e.Nodes, node)
-	}
-	return e
 }

@@ -122,11 +122,8 @@ func (l *Locker) HoldsMutex(locks ...*Lock) string {
 	return ""
 }
 
-// Split reports that a round was lost because contenders shared the votes.
-func Split(q *QuorumError) bool { return split(q) }
-
 // OutageSince returns the time when the present outage began, as far as the Locker knows; 0 if there is none.
-func OutageSince(l *Locker) time.Duration { return time.Duration(l.unreached.Load()) }
+func OutageSince(l *Locker) time.Duration { return l.crowd.Outage.Since() }
 
 // OpenedByDialJoint is the masters that DialJoint opens, and how it ends.
 func OpenedByDialJoint(ctx context.Context, before, after []string) ([]Master, error) {

@@ -250,13 +250,13 @@ func (l *Locker) attach(ctx context.Context, s *spec, h *handover) (*Lock, error
 	if l.isClosing() {
 		return nil, ErrClosed
 	}
-	asOf, f := l.awaitCurrent(ctx, s.Timeout, &s.Sent, l.closing)
+	asOf, f := l.crowd.AwaitCurrent(ctx, l.closing, s.Timeout, &s.Sent)
 	if f != nil {
-		return nil, f.err
+		return nil, l.explain(ctx, s, f)
 	}
-	k, err := l.newLock(s, "")
-	if err != nil {
-		return nil, err
+	began, k := l.clock.Now(), s.newLock("")
+	if k == nil {
+		return nil, ErrClosed
 	}
 	a := hold.Ask{AsOf: asOf, From: string(h.Owner), Token: max(h.Token+1, l.env.Tokens.Propose())}
 	for i, name := range l.names {
@@ -267,15 +267,12 @@ func (l *Locker) attach(ctx context.Context, s *spec, h *handover) (*Lock, error
 	if _, value, publishes := owner.Published(string(h.Owner)); publishes {
 		// The value contains the token, so a quorum has to accept the token first. Then no other owner gets this
 		// token: the next owner of the key has this one or a greater one.
-		if f := k.failure(ctx, k.hold.Raise(ctx, a.From, a.Token)); f != nil {
+		if err := k.failed(ctx, k.hold.Raise(ctx, a.From, a.Token)); err != nil {
 			k.hold.Abandon()
-			return nil, f.err
+			return nil, err
 		}
 		a.Token = k.Token()
 		k.hold.Rename(owner.NewPublished(l.opts.Identity, a.Token, value))
 	}
-	if f := k.take(ctx, a); f != nil {
-		return nil, f.err
-	}
-	return k, nil
+	return s.result(ctx, &k.hold, l.crowd.Acquire(ctx, &s.Acquisition, &k.hold, began, a))
 }

@@ -7,11 +7,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
-	"github.com/seed-624411e5/redlock/single"
 )
 
 // secretsIn lists the parts of owner values that a text shows.
@@ -103,34 +101,6 @@ func TestHazard54HoldersAreShownByIdentityAndNeverByOwner(t *testing.T) {
 	if len(secretsIn(fmt.Sprint(owners), owners...)) != len(owners) {
 		t.Error("the test would not notice an owner")
 	}
-}
-
-// Two locks of one process have one identity. If such locks split the votes, the result must still be a split vote
-// and not a lock that is held.
-func TestHazard54LocksOfOneIdentityHaveDifferentIDs(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, masters fakes) {
-		const tail = "00112233445566778899aabbccddee"
-		for i, m := range masters[1:] {
-			m.take(fmt.Sprintf("me/%s0%d", tail, i), time.Minute)
-			m.behave(on(single.Acquire, act{after: time.Millisecond})) // the first one's grant counts
-		}
-		l := masters.locker(t, redlock.Options{Identity: "me"})
-		_, err := l.TryAcquire(t.Context(), key, time.Minute)
-		var q *redlock.QuorumError
-		if !errors.As(err, &q) || !redlock.Split(q) {
-			t.Errorf("%v is not taken for a split vote", err)
-		}
-		settle(time.Second)
-		for _, m := range masters[1:] {
-			m.forget()
-			m.take("me/"+tail+"00", time.Minute)
-		}
-		_, err = l.TryAcquire(t.Context(), key, time.Minute)
-		if !errors.As(err, &q) || redlock.Split(q) {
-			t.Errorf("%v is taken for a split vote", err)
-		}
-		settle(time.Second)
-	})
 }
 
 func TestHazard54AnIdentityIsText(t *testing.T) {

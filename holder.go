@@ -54,18 +54,18 @@ func (l *Locker) Holder(ctx context.Context, key string) (Holder, error) {
 	if err != nil {
 		return Holder{}, err
 	}
-	s := &spec{}
+	s := &spec{locker: l}
 	s.Keys, s.Timeout = []string{full}, l.opts.requestTimeout(maxRequestTimeout*timeoutShare)
-	k, err := l.newLock(s, "")
-	if err != nil {
-		return Holder{}, err
+	k := s.newLock("")
+	if k == nil {
+		return Holder{}, ErrClosed
 	}
 	r, f := k.hold.Inspect(ctx)
 	if f != nil {
 		if f.Fault == hold.Cancelled {
 			return Holder{}, fmt.Errorf("redlock: holder of %s: %w", brief(key), ended(ctx))
 		}
-		return Holder{}, k.failure(ctx, f).err
+		return Holder{}, k.failed(ctx, f)
 	}
 	return k.holder(r)
 }
@@ -160,7 +160,7 @@ func (k *Lock) holder(r *hold.Result) (Holder, error) {
 	}
 	for i := range sets {
 		if set := &sets[i]; set.of(r.Votes.Granted|r.Votes.Refused) < set.quorum {
-			return Holder{}, k.unreached(r, set)
+			return Holder{}, k.locker.notWon(k.locker.crowd.Unreached(&k.spec.Acquisition, r, i))
 		}
 	}
 	return Holder{Nodes: k.locker.nodes(r, hold.EveryMaster)}, nil

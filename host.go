@@ -1,8 +1,6 @@
 package redlock
 
 import (
-	"time"
-
 	"github.com/seed-624411e5/redlock/internal/contend"
 	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/janitor"
@@ -10,7 +8,6 @@ import (
 	"github.com/seed-624411e5/redlock/internal/limiter"
 	"github.com/seed-624411e5/redlock/internal/owner"
 	"github.com/seed-624411e5/redlock/internal/schedule"
-	"github.com/seed-624411e5/redlock/internal/waitqueue"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -37,51 +34,28 @@ func (l *Locker) initEnv() {
 	e.Schedule = schedule.New(l.clock.Now, l.after)
 	e.Renewals = limiter.New(hold.MaxRenewing, (*hold.Hold).Renew)
 	id := owner.Random()
-	l.crowd = contend.NewCrowd(id, e, l.listeners(id))
+	l.crowd = contend.New(&contend.Config{
+		ID: id, Env: e, Masters: l.listeners(id), Closing: l.closing, Generation: l.opts.Generation,
+		Timeout: l.opts.requestTimeout(maxRequestTimeout * timeoutShare),
+	})
 	e.Host = &host{l.crowd, l}
 	e.Janitor = newJanitor(l)
-}
-
-// Current implements [hold.Host].
-func (w *host) Current() (asOf time.Duration, fresh bool) {
-	known, _ := w.locker.current.Ask()
-	return known.AsOf, known.Fresh
 }
 
 // NotRenewed implements [hold.Host].
 func (w *host) NotRenewed(h *hold.Hold) {
 	l := w.locker
-	if err := l.outdated(l.current.State().Newer); err != nil {
+	if err := l.outdated(); err != nil {
 		l.observer.tell(l, lockOf(h).spec, Event{Kind: EventExtend, Op: opNames[single.Extend], Err: err})
 	}
 }
 
-// Offer implements [hold.Host]: it passes the lock on to the first waiting goroutine that it fits.
-func (w *host) Offer(o *hold.Offer) bool {
-	if l := w.locker; l.isClosing() || l.current.State().Newer != nil {
-		return false
-	}
-	waiter, entry := w.Take(o.Key(), o.Now, func(waiter any) bool {
-		return o.Fits(&waiter.(*waiting).spec.Terms) //nolint:forcetypeassert // no other type waits
-	})
-	if entry == nil {
-		return false
-	}
-	heir := waiter.(*waiting) //nolint:forcetypeassert // likewise
-	next := &Lock{locker: heir.locker, spec: heir.spec, began: o.Now}
-	if o.To(&next.hold, (*handle)(next), &heir.spec.Terms) {
-		heir.passed = next
-	}
-	o.Taken = entry
-	return true
-}
-
-// Passed implements [hold.Host]: it wakes the goroutine that was passed the lock.
+// Passed implements [hold.Host].
 func (w *host) Passed(o *hold.Offer) {
 	h, held := o.Held()
 	w.locker.observer.tell(w.locker, lockOf(h).spec,
 		Event{Kind: EventPass, Op: opNames[single.Release], Held: true, HeldFor: held})
-	w.Queue.Pass(o.Taken.(*waitqueue.Entry)) //nolint:forcetypeassert // Offer has set it
+	w.Crowd.Passed(o)
 }
 
 // newJanitor makes the janitor, which repeats releases to masters that have not confirmed.

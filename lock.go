@@ -6,11 +6,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/contend"
 	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/internal/owner"
 	"github.com/seed-624411e5/redlock/internal/surplus"
-	"github.com/seed-624411e5/redlock/single"
 )
 
 // Lock is one hold of one key. It is never reacquired and never reused. It is held from the return of Acquire until
@@ -21,7 +21,6 @@ import (
 type Lock struct {
 	locker *Locker
 	spec   *spec
-	began  time.Duration // when the attempt began
 	hold   hold.Hold
 
 	mu          sync.Mutex // guards what follows; no other mutex is taken under it
@@ -30,29 +29,54 @@ type Lock struct {
 	unconfirmed *QuorumError // what Release returns if it was not won
 }
 
-// newLock prepares one attempt in the name of value, or of a new owner (""); nothing is sent yet.
-func (l *Locker) newLock(s *spec, value string) (*Lock, error) {
+// acquisition is a spec as the waiters know it: it makes the locks.
+type acquisition spec
+
+// Make implements [contend.Locks].
+func (s *acquisition) Make(value string) *hold.Hold {
+	k := (*spec)(s).newLock(value)
+	if k == nil {
+		return nil
+	}
+	return &k.hold
+}
+
+// newLock prepares one attempt in the name of value, or of a new owner (""); nothing is sent yet. It returns nil if the
+// Locker was closed.
+func (s *spec) newLock(value string) *Lock {
 	made := new(struct { // one piece of memory; a successor needs no lease
 		Lock
 		of hold.Lease
 	})
 	k := &made.Lock
-	k.locker, k.spec, k.began = l, s, l.clock.Now()
-	if !k.hold.Init(&l.env, (*handle)(k), &s.Terms, &made.of, value) {
-		return nil, ErrClosed
+	k.locker, k.spec = s.locker, s
+	if !k.hold.Init(&s.locker.env, (*handle)(k), &s.Terms, &made.of, value) {
+		return nil
 	}
-	return k, nil
+	return k
 }
 
-// take gets the hold its keys. After a failure the lock is not held, and the keys that the request has set are being
-// released.
-func (k *Lock) take(ctx context.Context, a hold.Ask) *failure {
-	f := k.failure(ctx, k.hold.Take(ctx, a))
-	k.locker.reached(k.spec, f, k.began)
-	if f != nil {
-		k.hold.Abandon()
+// Succeed implements [contend.Locks].
+func (s *acquisition) Succeed(o *hold.Offer) *hold.Hold {
+	k := &Lock{locker: s.locker, spec: (*spec)(s)}
+	if !o.To(&k.hold, (*handle)(k), &s.Terms) {
+		return nil
 	}
-	return f
+	return &k.hold
+}
+
+// Waits implements [contend.Locks].
+func (s *acquisition) Waits() { s.locker.observeWait((*spec)(s)) }
+
+// Complains implements [contend.Locks].
+func (s *acquisition) Complains(f *contend.Failure) { s.locker.observeComplaint((*spec)(s), f) }
+
+// result is what the caller of an acquisition gets.
+func (s *spec) result(ctx context.Context, h *hold.Hold, f *contend.Failure) (*Lock, error) {
+	if f != nil {
+		return nil, s.locker.explain(ctx, s, f)
+	}
+	return lockOf(h), nil
 }
 
 // handle is a Lock as its hold knows it.
@@ -71,18 +95,12 @@ func (k *handle) Over(reason error) {
 
 // Answered implements [hold.Handle].
 func (k *handle) Answered(c *lane.Call, refused bool) {
-	k.spec.contest.NoteCounter(c)
-	if c.Request.Op != single.Release { // which may have been canceled
-		k.spec.complaints.note(k.locker, c, k.spec.Timeout)
-	}
-	if refused && c.Request.Op == single.Acquire {
-		k.spec.contest.Note(&k.hold, c)
-	}
+	k.spec.Answered(len(k.locker.names), &k.hold, c, refused)
 }
 
 // Patience implements [hold.Handle].
 func (k *handle) Patience(took time.Duration) time.Duration {
-	return k.spec.contest.Patience(&k.hold, took, k.locker.crowd.Slowest())
+	return k.spec.Patience(&k.hold, took, k.locker.crowd.Slowest())
 }
 
 // lockOf returns the lock of a hold.
@@ -188,9 +206,14 @@ func (k *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 		case f != nil && f.Fault == hold.Ended:
 			return k.Err()
 		case done:
-			return k.failure(ctx, f).error()
+			return k.failed(ctx, f)
 		}
 	}
+}
+
+// failed returns the error of an operation of the lock; nil for no failure.
+func (k *Lock) failed(ctx context.Context, f *hold.Failure) error {
+	return k.locker.explain(ctx, k.spec, k.locker.crowd.Failed(&k.spec.Acquisition, f))
 }
 
 // current waits until the Locker knows that its configuration allows an extension. It does not check whether the
@@ -201,9 +224,9 @@ func (k *Lock) current(ctx context.Context) (asOf time.Duration, err error) {
 		return 0, err
 	}
 	var sent time.Time
-	asOf, f := k.locker.awaitCurrent(ctx, k.spec.Timeout, &sent, nil)
+	asOf, f := k.locker.crowd.AwaitCurrent(ctx, nil, k.spec.Timeout, &sent)
 	if f != nil {
-		return 0, cmp.Or(k.Err(), f.err)
+		return 0, cmp.Or(k.Err(), k.locker.explain(ctx, k.spec, f))
 	}
 	return asOf, nil
 }
@@ -221,7 +244,7 @@ func (k *Lock) Verify(ctx context.Context) error {
 	if f != nil && f.Fault == hold.Ended {
 		return k.Err()
 	}
-	return k.failure(ctx, f).error()
+	return k.failed(ctx, f)
 }
 
 // Release removes the key from all masters, and returns nil when a quorum has confirmed. That takes one round trip.

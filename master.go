@@ -299,7 +299,9 @@ func (l *Locker) Check(ctx context.Context) (*audit.Report, error) {
 		Sets: sets, DriftFactor: l.opts.DriftFactor,
 		RequestTimeout: l.opts.RequestTimeout, LeastTimeout: minRequestTimeout, MostTimeout: maxRequestTimeout,
 		TimeoutShare: timeoutShare, Now: l.clock.Now, Wall: l.clock.Wall, Go: l.checks.Go,
-		Sleep: func(ctx context.Context, d time.Duration) error { return l.sleep(ctx, l.closing, nil, d) },
+		Sleep: func(ctx context.Context, d time.Duration) error {
+			return l.explain(ctx, nil, l.crowd.Sleep(ctx, l.closing, nil, d))
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("redlock: check: %w", ended(ctx))

@@ -5,66 +5,19 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"time"
 
 	"github.com/seed-624411e5/redlock/internal/address"
 	"github.com/seed-624411e5/redlock/internal/generation"
 	"github.com/seed-624411e5/redlock/internal/hold"
-	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/single"
 )
 
 // This file exchanges masters: Lockers over two sets, and generations that stop a Locker with an old set; see
 // internal/generation.
 
-// newCurrency makes the knowledge whether the Locker's configuration is current.
-func newCurrency(l *Locker) *generation.Currency {
-	timeout := l.opts.requestTimeout(maxRequestTimeout * timeoutShare)
-	return generation.New(generation.Config{
-		Own: l.opts.Generation, Lanes: l.env.Lanes, Timeout: timeout, Now: l.clock.Now,
-		Prepare: l.prepare, Majority: l.sets.majority,
-		Decides: func(answered, failed uint64) bool {
-			return l.sets.acquired(&tally{Granted: answered, Unknown: failed}) != open
-		},
-		Asks:  l.env.Registry.Begin,
-		Ended: func(c *lane.Call) { l.complaining.announced.note(l, c, timeout) },
-		Done:  l.env.Registry.Done,
-	})
-}
-
-// awaitCurrent waits until the Locker knows that it may take and extend locks. It waits no longer than for one
-// request, and no longer than until closing is closed; closing may be nil. A round that relies on the answer counts
-// from asOf. If sent is zero because nothing was sent before, awaitCurrent sets it to the time of the first request.
-func (l *Locker) awaitCurrent(
-	ctx context.Context, timeout time.Duration, sent *time.Time, closing <-chan struct{},
-) (asOf time.Duration, f *failure) {
-	known, asking := l.current.Ask()
-	if known.Fresh || known.Newer != nil {
-		return known.AsOf, l.outdatedFailure(known.Newer)
-	}
-	if sent.IsZero() {
-		*sent = asking.Sent
-	}
-	if err := l.sleep(ctx, closing, asking.Decided, timeout); err != nil {
-		return 0, failed(fmt.Errorf("redlock: asking masters for their generation: %w", err))
-	}
-	if known = l.current.State(); known.Fresh || known.Newer != nil {
-		return known.AsOf, l.outdatedFailure(known.Newer)
-	}
-	f = l.notAnnounced(asking, *sent)
-	l.reached(nil, f, asking.Start)
-	return 0, f
-}
-
-func (l *Locker) outdatedFailure(newer *generation.Newer) *failure {
-	if newer == nil {
-		return nil
-	}
-	return &failure{kind: failOutdated, err: l.outdated(newer)}
-}
-
-// outdated returns the error of a configuration for a newer generation, and nil for none.
-func (l *Locker) outdated(newer *generation.Newer) error {
+// outdated returns the error of an outdated configuration, and nil while it is not known to be one.
+func (l *Locker) outdated() error {
+	newer := l.crowd.Generations.State().Newer
 	if newer == nil {
 		return nil
 	}
@@ -106,15 +59,16 @@ func (l *Locker) Announce(ctx context.Context, generation uint64) error {
 	case l.isClosing():
 		return ErrClosed
 	}
-	a := l.current.Announce(generation)
-	if err := l.sleep(ctx, l.closing, a.Decided, l.current.Timeout); err != nil {
-		return fmt.Errorf("redlock: announce generation %d: %w", generation, err)
+	generations := l.crowd.Generations
+	a := generations.Announce(generation)
+	if f := l.crowd.Sleep(ctx, l.closing, a.Decided, generations.Timeout); f != nil {
+		return fmt.Errorf("redlock: announce generation %d: %w", generation, l.explain(ctx, nil, f))
 	}
 	switch answers := a.Answers(); {
 	case answers.Greatest.Generation > generation:
 		return l.outdatedBy(answers.Greatest, generation)
 	case !answers.Won:
-		return l.notAnnounced(a, a.Sent).err
+		return l.notWon(l.crowd.NotAnnounced(a, a.Sent))
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/contend"
 	"github.com/seed-624411e5/redlock/internal/delivery"
 	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/janitor"
@@ -120,11 +121,11 @@ func (w *watch) Decided(f *hold.Facts) {
 	set := l.decisive(f)
 	e.Set, e.Quorum, e.N = set.name, set.quorum, set.n
 	e.Granted, e.Refused, e.Unknown = set.of(f.Votes.Granted), set.of(f.Votes.Refused), set.of(f.Votes.Unknown)
-	refusal := failNotHeld
+	refusal := hold.Absent
 	switch f.Op {
 	case single.Acquire, single.Transfer:
 		if e.Kind = EventAcquire; f.Op == single.Acquire {
-			refusal = failHeld
+			refusal = hold.Refusal
 		}
 	case single.Extend:
 		if e.Kind = EventExtend; f.Verifies {
@@ -139,7 +140,7 @@ func (w *watch) Decided(f *hold.Facts) {
 	switch f.Verdict {
 	case won:
 	case denied:
-		e.Err = failureReasons[refusal]
+		e.Err = faultReasons[refusal]
 	default:
 		e.Err = ErrNoQuorum
 	}
@@ -206,8 +207,10 @@ func (l *Locker) observeWait(s *spec) {
 }
 
 // observeComplaint sends the event of a wait that goes on though masters complain.
-func (l *Locker) observeComplaint(s *spec, err error) {
-	l.observer.tell(l, s, Event{Kind: EventComplaint, Op: opNames[single.Acquire], Err: err})
+func (l *Locker) observeComplaint(s *spec, f *contend.Failure) {
+	if l.observer != nil {
+		l.observer.tell(l, s, Event{Kind: EventComplaint, Op: opNames[single.Acquire], Err: l.notWon(f)})
+	}
 }
 
 // observePending sends the event of a release that master i had not confirmed.

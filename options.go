@@ -271,7 +271,7 @@ func Published(value string) Option {
 		if len(value) > MaxPublished {
 			return invalid("Published has %d bytes, and %d is the most", len(value), MaxPublished)
 		}
-		s.Fenced, s.Publishes, s.value = true, true, value
+		s.Fenced, s.Publishes, s.Value = true, true, value
 		return nil
 	}
 }
@@ -298,10 +298,10 @@ func Reentrant(owner string) Option {
 
 func kind(kind single.Kind, owner string) Option {
 	return func(s *spec) error {
-		if s.Kind != single.Plain && (s.Kind != kind || s.owner != owner) {
+		if s.Kind != single.Plain && (s.Kind != kind || s.Owner != owner) {
 			return invalid("more than one of Shared, Exclusive and Reentrant")
 		}
-		s.Kind, s.owner = kind, owner
+		s.Kind, s.Owner = kind, owner
 		return nil
 	}
 }
@@ -317,6 +317,11 @@ func AndKeys(keys ...string) Option {
 		return nil
 	}
 }
+
+// MendTime is how long Acquire goes on while so many masters complain that no quorum is left. Masters complain of a
+// wrong password, a missing right, a certificate, a replica's address or a key of another type. Then the wait ends with
+// [ErrMisconfigured]. [MaxOutage] replaces MendTime.
+const MendTime = 10 * time.Second
 
 // MaxOutage ends Acquire when it could reach no quorum of masters for d; the error matches [ErrNoQuorum]. An outage
 // begins with the first round of this Locker without a quorum after the last round with one, and not before the call.

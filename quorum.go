@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"math/bits"
-	"slices"
 
 	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/single"
@@ -66,11 +65,6 @@ func (s electorates) majority(masters uint64) bool {
 	return true
 }
 
-// anyMajority reports that masters contain a quorum of one of the sets.
-func (s electorates) anyMajority(masters uint64) bool {
-	return slices.ContainsFunc(s, func(e electorate) bool { return e.of(masters) >= e.quorum })
-}
-
 // tally has the votes of one round: a bit for each master that has voted.
 type tally = hold.Votes
 
@@ -107,8 +101,15 @@ func (r *rules) Judge(op single.Op, votes tally) verdict { return r.judge(op, vo
 // Majority implements [hold.Rules].
 func (r *rules) Majority(masters uint64) bool { return r.majority(masters) }
 
-// AnyMajority implements [contend.Sets].
-func (r *rules) AnyMajority(masters uint64) bool { return r.anyMajority(masters) }
+// Decisive implements [hold.Rules].
+func (r *rules) Decisive(f *hold.Facts) int {
+	for i := range r.electorates {
+		if r.electorates[i:i+1].judge(f.Op, f.Votes) == f.Verdict {
+			return i
+		}
+	}
+	return 0
+}
 
 // judge returns the verdict of the votes so far in an operation.
 func (s electorates) judge(op single.Op, votes tally) verdict {

@@ -58,41 +58,33 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-624411e5/redlock/internal/contend"
-	"github.com/seed-624411e5/redlock/internal/generation"
 	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/lane"
-	"github.com/seed-624411e5/redlock/internal/owner"
 	"github.com/seed-624411e5/redlock/internal/schedule"
 	"github.com/seed-624411e5/redlock/internal/subscription"
-	"github.com/seed-624411e5/redlock/internal/waitqueue"
 	"github.com/seed-624411e5/redlock/single"
 )
 
 // Locker takes locks by majority over a fixed set of masters. It is safe for concurrent use; a program needs one for
 // each set of masters. Close it to end its goroutines.
 type Locker struct {
-	opts        Options
-	clock       Clock
-	names       []string
-	masters     []Master
-	sets        electorates          // that decide
-	rules       rules                // by which they do
-	owned       []Master             // closed with the Locker
-	preparers   []Preparer           // those among masters
-	fanOut      errgroup.Group       // every goroutine that carries requests to a master
-	env         hold.Env             // of its holds
-	observer    *observer            // nil without Options.Observer
-	complaining complaining          // masters, and since when
-	crowd       *contend.Crowd       // its waiters
-	current     *generation.Currency // that the masters know no configuration two generations newer
-
-	unreached atomic.Int64 // the start of the first round that reached no quorum, since the last that did; 0: none
+	opts      Options
+	clock     Clock
+	names     []string
+	masters   []Master
+	sets      electorates    // that decide
+	rules     rules          // by which they do
+	owned     []Master       // closed with the Locker
+	preparers []Preparer     // those among masters
+	fanOut    errgroup.Group // every goroutine that carries requests to a master
+	env       hold.Env       // of its holds
+	observer  *observer      // nil without Options.Observer
+	crowd     *contend.Crowd // its waiters
 
 	closing chan struct{}  // closed when Close begins; nil in a Locker that New has not made
 	ended   chan struct{}  // closed when Close has returned
@@ -141,7 +133,6 @@ func newLocker(masters []Master, sets electorates, opts Options) (*Locker, error
 		l.observer = newObserver(opts.Observer)
 	}
 	l.initEnv()
-	l.current = newCurrency(l)
 	return l, nil
 }
 
@@ -188,7 +179,8 @@ func (l *Locker) Acquire(ctx context.Context, key string, ttl time.Duration, opt
 	l.env.Registry.Begin()
 	defer l.env.Registry.Done()
 	start := l.clock.Now()
-	lock, rounds, err := l.wait(ctx, s, start)
+	h, rounds, f := l.crowd.Wait(ctx, &s.Acquisition, (*acquisition)(s))
+	lock, err := s.result(ctx, h, f)
 	l.observeReturn(single.Acquire, s, start, rounds, err)
 	return lock, err
 }
@@ -211,7 +203,8 @@ func (l *Locker) TryAcquire(ctx context.Context, key string, ttl time.Duration, 
 	l.env.Registry.Begin()
 	defer l.env.Registry.Done()
 	start := l.clock.Now()
-	lock, rounds, err := l.once(ctx, s)
+	h, rounds, f := l.crowd.Once(ctx, &s.Acquisition, (*acquisition)(s))
+	lock, err := s.result(ctx, h, f)
 	l.observeReturn(single.Acquire, s, start, rounds, err)
 	return lock, err
 }
@@ -243,52 +236,4 @@ func (l *Locker) ask(ctx context.Context, key string, ttl time.Duration, opts []
 		return nil, fmt.Errorf("redlock: acquire %s: %w", brief(key), ended(ctx))
 	}
 	return s, nil
-}
-
-// attempt runs one acquisition round: for w, which waits, or without waiting (nil).
-func (l *Locker) attempt(ctx context.Context, s *spec, w *waiting) (*Lock, *failure) {
-	if l.isClosing() {
-		return nil, failed(ErrClosed)
-	}
-	asOf, f := l.awaitCurrent(ctx, s.Timeout, &s.Sent, l.closing)
-	if f != nil {
-		return nil, f
-	}
-	began := l.clock.Now()
-	var turn waitqueue.Attempt
-	if w != nil {
-		if turn = l.crowd.Begin(&w.entry, began); turn.Taken {
-			return nil, beingPassed
-		}
-	}
-	a, value := hold.Ask{AsOf: asOf}, s.owner
-	if s.Fenced {
-		a.Token = l.env.Tokens.Propose()
-	}
-	if s.Publishes {
-		a.Token = max(a.Token, s.contest.Counter()+1)
-		value = owner.NewPublished(l.opts.Identity, a.Token, s.value)
-	}
-	k, err := l.newLock(s, value)
-	if err != nil {
-		return nil, failed(err)
-	}
-	if w != nil {
-		switch {
-		case turn.Inherited:
-			a.QueuedOn = hold.EveryMaster
-		case w.latest != nil:
-			a.QueuedOn = w.latest.hold.QueuedOn()
-		}
-		w.latest, a.Waiter, a.Waited = k, l.crowd.ID, began-w.Since
-		a.Queued, a.Polite = turn.MayBeQueued, turn.Polite
-	}
-	if turn.Followed {
-		a.Window = s.Window()
-	}
-	s.contest.Enter(&k.hold)
-	if f := k.take(ctx, a); f != nil {
-		return nil, f
-	}
-	return k, nil
 }

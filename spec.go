@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock/internal/contend"
-	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -21,15 +20,10 @@ const (
 
 // spec has the arguments and options of one acquisition.
 type spec struct {
-	contend.Policy
-	hold.Terms
-	key        [1]string       // what keys begins as
-	owner      string          // "": a new one for every attempt
-	complaints complaints      // that its requests met
-	value      string          // that is published
-	contest    contend.Contest // who is in the way of a try
+	contend.Acquisition
+	locker *Locker
+	key    [1]string // what Keys begins as
 
-	entered  bool // the context belongs to a lock that this enters again
 	enduring bool // its wait does not end because masters complain
 	working  bool // the default grace leaves work time to stop
 	waited   bool // the observer was told that it waits
@@ -40,7 +34,8 @@ type spec struct {
 // KeysOf returns the keys that an acquisition of key with these options takes: first key, then the keys of [AndKeys]
 // in the order given. The error matches [ErrInvalid].
 func KeysOf(key string, opts ...Option) ([]string, error) {
-	s := &spec{Terms: hold.Terms{Keys: []string{key}}}
+	s := new(spec)
+	s.Keys = []string{key}
 	if err := s.apply(opts); err != nil {
 		return nil, err
 	}
@@ -68,7 +63,7 @@ func (l *Locker) newSpec(key string, ttl time.Duration, opts []Option) (*spec, e
 	if err := l.check(); err != nil {
 		return nil, err
 	}
-	s := &spec{key: [1]string{key}}
+	s := &spec{locker: l, key: [1]string{key}}
 	s.Keys = s.key[:]
 	if err := s.apply(opts); err != nil {
 		return nil, err
@@ -225,10 +220,10 @@ func (s *spec) enter(ctx context.Context, l *Locker) error {
 		kinds := [2]single.Kind{outer.spec.Kind, s.Kind}
 		switch {
 		case kinds == [2]single.Kind{single.Shared, single.Shared}:
-			s.owner, s.Within, s.entered = outer.Owner(), outer.hold.ID(), true // waiting writers do not keep it out
+			s.Owner, s.Within, s.Enters = outer.Owner(), outer.hold.ID(), true // waiting writers do not keep it out
 			return nil
 		case outer.spec.Kind == single.Exclusive && s.enterable(outer.Owner()):
-			s.Kind, s.owner, s.entered = single.Exclusive, outer.Owner(), true
+			s.Kind, s.Owner, s.Enters = single.Exclusive, outer.Owner(), true
 			return nil
 		default:
 			return fmt.Errorf("%w: %s", ErrAlreadyHeld, brief(l.shown(s.Keys[0])))
@@ -239,7 +234,7 @@ func (s *spec) enter(ctx context.Context, l *Locker) error {
 
 // enterable reports that the acquisition may become one more hold of owner.
 func (s *spec) enterable(owner string) bool {
-	return s.Kind != single.Shared && !s.Fenced && len(s.Keys) == 1 && (s.owner == "" || s.owner == owner)
+	return s.Kind != single.Shared && !s.Fenced && len(s.Keys) == 1 && (s.Owner == "" || s.Owner == owner)
 }
 
 func contextOf(ctx context.Context) *lockContext {
@@ -299,14 +294,6 @@ func (s *spec) addPrefix(l *Locker) (err error) {
 		}
 	}
 	return nil
-}
-
-// withPrefix is the inverse of shown: it returns the masters' name of a key.
-func (l *Locker) withPrefix(keys []string) []string {
-	for i, key := range keys {
-		keys[i] = l.opts.Prefix + key
-	}
-	return keys
 }
 
 // shown is the caller's name of a key on the masters.

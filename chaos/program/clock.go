@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/shim"
@@ -55,7 +56,7 @@ func (k *clocks) used(c *client) error {
 	if k == nil {
 		return nil
 	}
-	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", c.cmd.Process.Pid))
+	maps, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(c.cmd.Process.Pid), "maps"))
 	if err == nil && !bytes.Contains(maps, []byte(k.dir)) {
 		err = fmt.Errorf("%w: the program does not ask the C library for the time, so its clock can't be set",
 			workload.ErrUnsupported)

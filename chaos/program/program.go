@@ -89,9 +89,6 @@ func (c *client) Lacks(p workload.Profile) error {
 		return fmt.Errorf(`workload %s: %w: the program does not say "renews":true in its answer to open`, p.Name,
 			workload.ErrUnsupported)
 	}
-	if p.Children > 0 {
-		return fmt.Errorf("workload %s: %w: its clients are processes of the harness", p.Name, workload.ErrUnsupported)
-	}
 	return nil
 }
 
@@ -331,7 +328,7 @@ func (c *client) Close(ctx context.Context) error {
 func (c *client) end(within time.Duration) error {
 	_ = c.in.Close()
 	if c.clock != nil {
-		defer func() { _ = c.clock.Close() }() // its directory goes with the run
+		defer c.clock.Close()
 	}
 	timer := time.NewTimer(within)
 	defer timer.Stop()

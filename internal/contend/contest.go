@@ -24,12 +24,6 @@ type Contest struct {
 	counter atomic.Uint64 // the greatest fencing counter that refused one that publishes
 }
 
-// Sets are the sets of masters that decide.
-type Sets interface {
-	Majority(masters uint64) bool    // a quorum of every set
-	AnyMajority(masters uint64) bool // a quorum of one of the sets
-}
-
 // Begin notes that the n-th round is about to begin.
 func (c *Contest) Begin(n int) {
 	c.mu.Lock()
@@ -80,15 +74,15 @@ func (c *Contest) Note(h *hold.Hold, call *lane.Call) {
 // round, too. Then a Locker over that set alone has the lock, because a contender has another owner in each round. The
 // owner of a reentrant contender stays the same. So two of these contenders can each have a quorum of another set,
 // round after round, and must not both give up.
-func (c *Contest) Held(sets Sets) bool {
+func (c *Contest) Held(env *hold.Env) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for name, masters := range c.named {
-		if sets.Majority(masters) {
+		if env.Majority(masters) {
 			return true
 		}
 		unique := name == readers || owner.Made(name) // and not of a Reentrant contender
-		if c.round > 1 && unique && sets.AnyMajority(c.lastingLocked(name)) {
+		if c.round > 1 && unique && env.AnyMajority(c.lastingLocked(name)) {
 			return true
 		}
 	}
@@ -108,12 +102,12 @@ func (c *Contest) lastingLocked(name string) (masters uint64) {
 // InTheWay reports that the key is held, once a try has ended: a quorum of a set named one owner. Otherwise owners
 // count that a master named in the first and in the last round, since contenders change from round to round. If
 // outvoted says that these owners leave no quorum, the key is held: waiting helps, and trying again does not.
-func (c *Contest) InTheWay(sets Sets, outvoted func(lasting uint64) bool) bool {
+func (c *Contest) InTheWay(env *hold.Env, outvoted func(lasting uint64) bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var lasting uint64
 	for name, masters := range c.named {
-		if sets.AnyMajority(masters) {
+		if env.AnyMajority(masters) {
 			return true
 		}
 		lasting |= c.lastingLocked(name)
@@ -152,3 +146,20 @@ func (c *Contest) Counter() uint64 { return c.counter.Load() }
 
 // byCounter reports that the fencing counter refused c, and not an owner. c publishes its token.
 func byCounter(c *lane.Call) bool { return c.Request.Exact && c.Reply.Holder == "" && c.Reply.TTL == 0 }
+
+// Answered notes how one of so many masters has answered a hold of the acquisition.
+func (a *Acquisition) Answered(masters int, h *hold.Hold, call *lane.Call, refused bool) {
+	a.contest.NoteCounter(call)
+	if call.Request.Op != single.Release { // which may have been canceled
+		a.complaints.note(masters, call, a.Timeout)
+	}
+	if refused && call.Request.Op == single.Acquire {
+		a.contest.Note(h, call)
+	}
+}
+
+// Patience returns for how long an attempt that has taken so long waits for late masters; 0: no limit. slowest is the
+// distance of the slowest master.
+func (a *Acquisition) Patience(h *hold.Hold, took, slowest time.Duration) time.Duration {
+	return a.contest.Patience(h, took, slowest)
+}

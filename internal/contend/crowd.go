@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/generation"
 	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/subscription"
 	"github.com/seed-624411e5/redlock/internal/waitqueue"
@@ -15,20 +16,68 @@ import (
 type Crowd struct {
 	*waitqueue.Queue
 	Subscription *subscription.Subscription
-	ID           string // the name in the masters' queues
+	Generations  *generation.Currency // whether the configuration is current
+	Outage       Outage               // of a quorum of masters
+	ID           string               // the name in the masters' queues
 
-	env *hold.Env
+	env         *hold.Env
+	closing     <-chan struct{}
+	complaining complaining // masters, and since when
+	announced   complaints  // that announcements of generations met
 }
 
-// NewCrowd returns a Crowd with this name. The rules, clock and lanes of env are set. Masters that can't notify have a
-// nil Listen.
-func NewCrowd(id string, env *hold.Env, masters []subscription.Listen) *Crowd {
-	c := &Crowd{ID: id, env: env}
+// Config has what a Crowd needs of its Locker. Rules, clock, lanes and registry of Env are set.
+type Config struct {
+	Env        *hold.Env
+	ID         string
+	Masters    []subscription.Listen // nil for one that can't notify
+	Closing    <-chan struct{}       // closed when Close begins
+	Generation uint64                // of the configuration; 0: it has none
+	Timeout    time.Duration         // of a question for generations
+}
+
+// New returns a Crowd.
+func New(o *Config) *Crowd {
+	env := o.Env
+	c := &Crowd{ID: o.ID, env: env, closing: o.Closing}
 	c.Queue = waitqueue.New(env.Majority, func(d time.Duration, f func()) { env.After(d, f) })
 	c.Subscription = subscription.New(subscription.Config{
-		Masters: masters, Majority: env.Majority, After: env.After, Ready: c.Look, Notified: c.notified,
+		Masters: o.Masters, Majority: env.Majority, After: env.After, Ready: c.Look, Notified: c.notified,
 	})
+	c.Generations = newGenerations(c, o.Generation, o.Timeout)
 	return c
+}
+
+// isClosed reports that the channel is closed.
+func isClosed(closing <-chan struct{}) bool {
+	select {
+	case <-closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// Offer implements [hold.Host]: it passes the lock on to the first waiting goroutine that it fits.
+func (c *Crowd) Offer(o *hold.Offer) bool {
+	if isClosed(c.closing) || c.Generations.State().Newer != nil {
+		return false
+	}
+	waiter, entry := c.Take(o.Key(), o.Now, func(waiter any) bool {
+		return o.Fits(&waiter.(*waiting).of.Terms) //nolint:forcetypeassert // no other type waits
+	})
+	if entry == nil {
+		return false
+	}
+	w := waiter.(*waiting) //nolint:forcetypeassert // likewise
+	w.heir = w.locks.Succeed(o)
+	o.Taken = entry
+	return true
+}
+
+// Passed implements [hold.Host]: it wakes the goroutine that was passed the lock.
+func (c *Crowd) Passed(o *hold.Offer) {
+	c.Pass(o.Taken.(*waitqueue.Entry)) //nolint:forcetypeassert // Offer has set it
 }
 
 // notified receives the messages of a master.

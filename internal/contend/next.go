@@ -1,8 +1,8 @@
 // Package contend has the rules for goroutines that wait for locks.
 //
 // [Progress] decides when a waiter asks the masters again, and when it gives up. Its functions are pure: the caller
-// passes the time, the facts and the source of chance. They read no clock, take no mutex and wait for nothing. Package
-// redlock has the loop around them.
+// passes the time, the facts and the source of chance. They read no clock, take no mutex and wait for nothing.
+// [Crowd.Wait] is the loop around them, and [Failure] is why it, or one of its attempts, got no lock.
 //
 // [Crowd] has the common part of the waiters of one process. They stand in the masters' queues under one name, leave
 // these queues, and let other processes go first.

@@ -1,6 +1,8 @@
 package hold
 
 import (
+	"math/bits"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,6 +41,20 @@ type Env struct {
 type Set struct {
 	Members uint64
 	Quorum  int
+}
+
+// Of returns the number of the given masters that belong to the set.
+func (s *Set) Of(masters uint64) int { return bits.OnesCount64(masters & s.Members) }
+
+// Masters returns the number of masters in the set.
+func (s *Set) Masters() int { return s.Of(EveryMaster) }
+
+// Spare returns the number of masters that a quorum can do without.
+func (s *Set) Spare() int { return s.Masters() - s.Quorum }
+
+// AnyMajority reports that masters contain a quorum of one of the sets.
+func (e *Env) AnyMajority(masters uint64) bool {
+	return slices.ContainsFunc(e.Sets, func(s Set) bool { return s.Of(masters) >= s.Quorum })
 }
 
 // Votes are the votes of one round: a bit for each master that has voted.
@@ -81,6 +97,7 @@ const (
 // Rules say how votes and time decide. They are pure, and called with the mutex held.
 type Rules interface {
 	Judge(single.Op, Votes) Verdict
+	Decisive(*Facts) (set int) // the first set that a round's verdict comes from
 	Inspected(Votes, []Answer) Verdict
 	Majority(masters uint64) bool // a quorum of every set
 

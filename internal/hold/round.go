@@ -22,7 +22,7 @@ type round struct {
 	votes     Votes
 	verdict   Verdict
 	repairs   bool               // if it is won, masters that have lost the key get it back
-	hurried   bool               // it waits no longer for masters that are late; see try.go
+	hurried   bool               // it waits no longer for masters that are late; see internal/contend
 	verifies  bool               // it asks whether the key is there, by an extension that extends nothing
 	observer  decisionObserver   // told once, when the round is decided; may be nil
 	observers []decisionObserver // others, which were added later

@@ -113,9 +113,7 @@ acquire() {
 	fi
 	((${#yes[@]} + ${#no[@]} >= quorum)) || why=no-quorum
 	printf '{"id":%s,"error":"%s","message":"%s of %s masters"}\n' "$id" "$why" "${#yes[@]}" "${#masters[@]}"
-	local m asked=()
-	for m in "${masters[@]}"; do [[ " ${no[*]} " == *" $m "* ]] || asked+=("$m"); done # who refused has no key
-	everywhere ask_release "$key" "$owner" "$ttl" "${asked[@]}"
+	everywhere ask_release "$key" "$owner" "$ttl" "${yes[@]}" # the others have no key, or set_key takes it back
 }
 
 # operate HOW ID KEY OWNER TTL: an extension or a release.

@@ -1,4 +1,4 @@
-package redlock
+package contend
 
 import (
 	"strings"
@@ -6,26 +6,22 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed-624411e5/redlock/internal/contend"
+	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/internal/waitqueue"
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// This file decides which errors end a wait. A complaint is an error of a master that does not pass by itself; package
-// single classifies errors ([single.Faults]). A wait ends when so many masters complain that no quorum is left:
+// This file decides which complaints end a wait. A complaint is an error of a master that does not pass by itself;
+// package single classifies errors ([single.Faults]). A wait ends when so many masters complain that no quorum is
+// left:
 //
 //   - at once if the error is final: the client is closed, or the keys can't be locked together;
-//   - after [MendTime] or MaxOutage if an operator can mend it;
+//   - after [Policy].MendTime if an operator can mend it;
 //   - never if a credentials provider renews it.
 
-// MendTime is how long Acquire goes on while so many masters complain that no quorum is left. Masters complain of a
-// wrong password, a missing right, a certificate, a replica's address or a key of another type. Then the wait ends with
-// [ErrMisconfigured]. [MaxOutage] replaces MendTime.
-const MendTime = 10 * time.Second
-
 // spellLasts is the length of a spell after the latest attempt that met complaints.
-const spellLasts = 2 * contend.MaxComplainingPause
+const spellLasts = 2 * MaxComplainingPause
 
 // complaints has the latest complaint of each master about one acquisition. It outlives a round: failures of any kind
 // can lose a round early, and slower masters complain later.
@@ -45,7 +41,7 @@ type complaint struct {
 
 // note records how a call ended. The call was sent one timeout before its deadline, or now if that is earlier: a call
 // that waited in a queue has a later deadline.
-func (m *complaints) note(l *Locker, c *lane.Call, timeout time.Duration) {
+func (m *complaints) note(masters int, c *lane.Call, timeout time.Duration) {
 	list, err := m.list.Load(), c.Err
 	if list == nil && err == nil {
 		return
@@ -55,7 +51,7 @@ func (m *complaints) note(l *Locker, c *lane.Call, timeout time.Duration) {
 		err = nil
 	}
 	if list == nil && err != nil {
-		m.list.CompareAndSwap(nil, &complaintList{met: make([]complaint, len(l.env.Lanes))})
+		m.list.CompareAndSwap(nil, &complaintList{met: make([]complaint, masters)})
 		list = m.list.Load()
 	}
 	if list == nil {
@@ -81,20 +77,17 @@ func (c *complaint) counts(since, own time.Time) bool {
 	return c.err != nil && (c.again || fresh) && !c.sent.Before(since) && !lane.Outdated(c.err, since)
 }
 
-// blocking returns a set of masters in which too many masters complain for a quorum. It counts complaints about
-// requests that were sent after since. The set is nil if there is none. lasts is the class that all these complaints
-// have at least; errs has each master's complaint.
-func (m *complaints) blocking(sets electorates,
-	since, own time.Time,
-) (blocked *electorate, lasts single.Lasting, errs map[int]error) {
+// blame looks for a set in which too many masters complain for a quorum, and enters it in f. It counts complaints about
+// requests that were sent after since. It reports whether there is such a set; otherwise f stays as it is.
+func (m *complaints) blame(f *Failure, sets []hold.Set, since, own time.Time) bool {
 	list := m.list.Load()
 	if list == nil {
-		return nil, single.Passing, nil
+		return false
 	}
 	list.mu.Lock()
 	defer list.mu.Unlock()
-	errs = make(map[int]error)
-	for lasts = single.Closed; lasts > single.Passing; lasts-- {
+	errs := make(map[int]error)
+	for lasts := single.Closed; lasts > single.Passing; lasts-- {
 		var masters uint64
 		for i := range list.met {
 			if c := &list.met[i]; c.lasts >= lasts && c.counts(since, own) {
@@ -103,35 +96,13 @@ func (m *complaints) blocking(sets electorates,
 			}
 		}
 		for i := range sets {
-			if set := &sets[i]; set.of(masters) > set.spare() {
-				return set, lasts, errs
+			if set := &sets[i]; set.Of(masters) > set.Spare() {
+				f.Set, f.Lasts, f.Complaints = i, lasts, errs
+				return true
 			}
 		}
 	}
-	return nil, single.Passing, nil
-}
-
-// blame adds the complaints of set's masters to e, an error about that set.
-func (e *QuorumError) blame(set *electorate, lasts single.Lasting, errs map[int]error) *QuorumError {
-	e.lasts = lasts
-	switch lasts {
-	case single.Closed:
-		e.Reason = errClientsClosed
-	case single.Final, single.Mendable:
-		e.Reason = ErrMisconfigured
-	default: // no quorum for now
-	}
-	node := 0
-	for i := range maxMasters {
-		if set.members&(1<<i) == 0 {
-			continue
-		}
-		if err := errs[i]; err != nil {
-			e.Nodes[node].Vote, e.Nodes[node].Err = Unknown, err
-		}
-		node++
-	}
-	return e
+	return false
 }
 
 // matter is the subject of complaints: masters may serve one kind of acquisition of a key and refuse another.
@@ -140,13 +111,12 @@ type matter struct {
 	class waitqueue.Class
 }
 
-func (s *spec) matter() matter { return matter{strings.Join(s.Keys, ","), s.class()} }
+func (a *Acquisition) matter() matter { return matter{strings.Join(a.Keys, ","), a.class()} }
 
 // complaining remembers for each matter since when a Locker's attempts meet nothing but complaints. Waiters of one
 // queue share that time: they end together, and cost the masters as much as one waiter. It is safe for concurrent use.
 type complaining struct {
-	announced complaints  // that announcements of generations met
-	some      atomic.Bool // there may be a spell
+	some atomic.Bool // there may be a spell
 
 	mu sync.Mutex
 	of map[matter]spell
@@ -155,11 +125,11 @@ type complaining struct {
 // spell is a period of complaints about one matter.
 type spell struct {
 	began, latest time.Duration
-	latestFailure *failure
+	failure       *Failure // of the latest attempt
 }
 
 // met records an attempt that met complaints. It returns when the spell began, and whether this attempt began it.
-func (c *complaining) met(s *spec, f *failure, now time.Duration) (began time.Duration, begins bool) {
+func (c *complaining) met(a *Acquisition, f *Failure, now time.Duration) (began time.Duration, begins bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.of == nil {
@@ -170,49 +140,48 @@ func (c *complaining) met(s *spec, f *failure, now time.Duration) (began time.Du
 			delete(c.of, m)
 		}
 	}
-	m := s.matter()
+	m := a.matter()
 	found, goesOn := c.of[m]
 	if !goesOn {
 		found.began = now
 	}
-	found.latest, found.latestFailure = now, f
+	found.latest, found.failure = now, f
 	c.of[m] = found
 	c.some.Store(true)
 	return found.began, !goesOn
 }
 
-// spell returns the present spell of s's matter, if there is one.
-func (c *complaining) spell(s *spec, now time.Duration) (found spell, ok bool) {
+// spell returns the present spell of a's matter, if there is one.
+func (c *complaining) spell(a *Acquisition, now time.Duration) (found spell, ok bool) {
 	if !c.some.Load() {
 		return spell{}, false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	found, ok = c.of[s.matter()]
+	found, ok = c.of[a.matter()]
 	return found, ok && now-found.latest <= spellLasts
 }
 
-// end ends the spell of s's matter: a quorum has answered.
-func (c *complaining) end(s *spec) {
+// end ends the spell of a's matter: a quorum has answered.
+func (c *complaining) end(a *Acquisition) {
 	if !c.some.Load() {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.of, s.matter())
+	delete(c.of, a.matter())
 	c.some.Store(len(c.of) > 0)
 }
 
 // complained records how an attempt of w failed.
-func (w *waiting) complained(f *failure) {
-	now := w.locker.clock.Now()
-	if f.lasts() == single.Passing {
+func (w *waiting) complained(f *Failure) {
+	if f.Lasts == single.Passing {
 		w.ComplainedOf = 0
 		return
 	}
-	began, begins := w.locker.complaining.met(w.spec, f, now)
+	began, begins := w.crowd.complaining.met(w.of, f, w.crowd.env.Now())
 	if begins {
-		w.locker.observeComplaint(w.spec, f.err)
+		w.locks.Complains(f)
 	}
 	// otherwise the spell of w began earlier, perhaps before the one that complaining remembers
 	if w.ComplainedOf == 0 {
@@ -222,17 +191,17 @@ func (w *waiting) complained(f *failure) {
 
 // unmended returns the complaint that ends the wait of w, or nil. It may come from a waiter that stood before w in the
 // queue.
-func (w *waiting) unmended() *failure {
-	now := w.locker.clock.Now()
-	s, ok := w.locker.complaining.spell(w.spec, now)
+func (w *waiting) unmended() *Failure {
+	now := w.crowd.env.Now()
+	s, ok := w.crowd.complaining.spell(w.of, now)
 	if !ok {
 		return nil
 	}
 	if w.ComplainedOf > 0 {
 		s.began = w.ComplainedOf
 	}
-	if by := w.MendBy(&w.spec.Policy, s.began); s.latestFailure.lasts() != single.Mendable || by == 0 || now < by {
+	if by := w.MendBy(&w.of.Policy, s.began); s.failure.Lasts != single.Mendable || by == 0 || now < by {
 		return nil
 	}
-	return s.latestFailure
+	return s.failure
 }

@@ -1,0 +1,115 @@
+package contend
+
+import (
+	"context"
+
+	"github.com/seed-624411e5/redlock/internal/hold"
+	"github.com/seed-624411e5/redlock/internal/lane"
+)
+
+// A try takes the lock now or says why not. A round is split if the masters granted the key to several callers and no
+// caller has a quorum. A split round is no refusal: the lock is free. So a try repeats the round after a random pause.
+// It ends with the lock, with a holder that a quorum names, or with the request timeout.
+//
+// A new Locker has no connections yet. To make one may take longer than a request. So a try also repeats a round that
+// had no quorum because of this.
+
+// maxProposals bounds the rounds without a pause between them that a counter ahead of the published token may cost.
+const maxProposals = 3
+
+// Once makes a single attempt, and says how many rounds it took.
+func (c *Crowd) Once(ctx context.Context, a *Acquisition, locks Locks) (h *hold.Hold, rounds int, f *Failure) {
+	h, f = c.try(ctx, a, func() (*hold.Hold, *Failure) {
+		rounds++
+		return c.attempt(ctx, a, locks, nil)
+	})
+	return h, rounds, f
+}
+
+// try calls round until a round is won or another owner has the lock. Each round is a separate acquisition: validity
+// counts from the start of the last round, and a master releases a lost round before it sees the next one. Rounds begin
+// within the request timeout. Then a vote that is still split is contended.
+func (c *Crowd) try(ctx context.Context, a *Acquisition, round func() (*hold.Hold, *Failure)) (*hold.Hold, *Failure) {
+	end := c.env.Now() + a.Timeout
+	for n := 1; ; n++ {
+		began, counter, strange := c.env.Now(), a.contest.Counter(), unmet(c.env)
+		a.contest.Begin(n)
+		h, f := round()
+		now := c.env.Now()
+		took := now - began
+		if strange != 0 && took > a.Timeout/2 { // most of it was for connections
+			took, end = FirstPause, now+a.Timeout
+		}
+		if strange != 0 && ctx.Err() == nil && f.is(hold.Unreached) && f.late(&c.env.Sets[f.Set]) &&
+			hasMet(c.env, strange) {
+			pause := max(FirstPause, 2*c.Slowest()) // until this round's keys are released
+			if c.Sleep(ctx, c.closing, nil, pause) != nil {
+				return h, f
+			}
+			continue
+		}
+		if !f.is(hold.Refusal) || a.contest.Held(c.env) {
+			return h, f
+		}
+		if a.contest.Counter() != counter && n < maxProposals {
+			continue // the masters' counters were in its way, and are known now
+		}
+		left := end - now
+		if left <= max(FirstPause, took) {
+			f.Contended = !inTheWay(c.env, a, f)
+			return nil, f
+		}
+		refusal := f.Refusal(c.env.Sets)
+		pause := refusal.Spread(n, took, c.env.Jitter)
+		if end := c.Sleep(ctx, c.closing, nil, min(pause, left/2)); end != nil {
+			f.Contended = !inTheWay(c.env, a, f)
+			ended := &Failure{Kind: GaveUp, End: end, Last: f}
+			ended.Result = f.Result
+			return nil, ended
+		}
+		if a.contest.Held(c.env) { // late votes may have completed a quorum
+			return nil, f
+		}
+	}
+}
+
+// unmet returns the masters that have never answered, and to which a connection may still be made. It returns none if
+// the others are a quorum.
+func unmet(env *hold.Env) (masters uint64) {
+	for i, l := range env.Lanes {
+		if lane.Unmet(l) {
+			masters |= 1 << i
+		}
+	}
+	if masters == 0 || env.Majority(hold.EveryMaster&^masters) {
+		return 0
+	}
+	return masters
+}
+
+// hasMet reports that a quorum may answer the next round: of the masters that were unmet, enough have answered or may
+// still do so.
+func hasMet(env *hold.Env, unmet uint64) bool {
+	hope := hold.EveryMaster &^ unmet
+	for i, l := range env.Lanes {
+		if l.RTT() != 0 || lane.Unmet(l) {
+			hope |= 1 << i
+		}
+	}
+	return env.Majority(hope)
+}
+
+// inTheWay reports that a try that ended with f met owners that stay from round to round and, together with silent
+// masters, leave no quorum.
+func inTheWay(env *hold.Env, a *Acquisition, f *Failure) bool {
+	set, absent := &env.Sets[f.Set], uint64(0)
+	for i := range f.Result.Answers {
+		if f.Result.Answers[i].Vote == hold.Unknown {
+			absent |= 1 << i
+		}
+	}
+	return a.contest.InTheWay(env, func(lasting uint64) bool {
+		n := set.Of(lasting)
+		return n > 0 && n+set.Of(absent) > set.Spare()
+	})
+}
