@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/leader"
 	"github.com/seed-624411e5/redlock/redlocktest"
 	"github.com/seed-624411e5/redlock/sharded"
 )
@@ -106,7 +107,7 @@ func TestZeroValuesAreRefused(t *testing.T) {
 		_, errs["TryAcquire"] = l.TryAcquire(ctx, key, longTTL)
 		_, errs["Holder"] = l.Holder(ctx, key)
 		_, errs["Check"] = l.Check(ctx)
-		_, errs["NewElection"] = redlock.NewElection(l, key, longTTL)
+		_, errs["NewElection"] = leader.NewElection(l, key, longTTL)
 		for method, err := range errs {
 			refused(t, name+" "+method, err, "a Locker must be made by New or Dial")
 		}
@@ -124,10 +125,10 @@ func TestZeroValuesAreRefused(t *testing.T) {
 			t.Errorf("sharded, %s: it has a group", name)
 		}
 	}
-	for name, e := range map[string]*redlock.Election{"zero": {}, "nil": nil} {
+	for name, e := range map[string]*leader.Election{"zero": {}, "nil": nil} {
 		_, campaigned := e.Campaign(ctx)
 		_, asked := e.Leader(ctx)
-		ran := e.Run(ctx, func(context.Context, *redlock.Leadership) error { return errors.New("it was run") })
+		ran := e.Run(ctx, func(context.Context, *leader.Term) error { return errors.New("it was run") })
 		for _, err := range []error{campaigned, asked, ran} {
 			refused(t, "Election, "+name, err, "must be made by NewElection")
 		}

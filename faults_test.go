@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/leader"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -280,14 +281,14 @@ func TestHazard105ACandidateOutlastsEveryFaultThatMayPass(t *testing.T) {
 				if lasts == single.Passing && mended > time.Minute {
 					return // such an outage is asked out as often as ever
 				}
-				e, err := redlock.NewElection(masters.locker(t, redlock.Options{}), key, longTTL)
+				e, err := leader.NewElection(masters.locker(t, redlock.Options{}), key, longTTL)
 				must(t, err)
 				masters.behave(fails)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				led, ended := make(chan time.Time, 1), make(chan error, 1)
 				go func() {
-					ended <- e.Run(ctx, func(context.Context, *redlock.Leadership) error {
+					ended <- e.Run(ctx, func(context.Context, *leader.Term) error {
 						led <- time.Now()
 						cancel()
 						return nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/leader"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -98,9 +99,9 @@ func TestHazard104AStaleConnectionToADemotedServerEndsNothing(t *testing.T) {
 			return releases(l.TryAcquire(t.Context(), key, longTTL, redlock.Shared()))
 		},
 		"a standby": func(t *testing.T, l *redlock.Locker) error {
-			e, err := redlock.NewElection(l, key, longTTL)
+			e, err := leader.NewElection(l, key, longTTL)
 			must(t, err)
-			return e.Run(within(t, promptly), func(context.Context, *redlock.Leadership) error { return io.EOF })
+			return e.Run(within(t, promptly), func(context.Context, *leader.Term) error { return io.EOF })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -224,11 +225,11 @@ func TestHazard105WhatPassesOnRealServersEndsNoWaitAndNoElection(t *testing.T) {
 			for _, s := range servers {
 				p.fail(t, s)
 			}
-			e, err := redlock.NewElection(l, key, longTTL)
+			e, err := leader.NewElection(l, key, longTTL)
 			must(t, err)
 			ran := make(chan error, 1)
 			go func() {
-				ran <- e.Run(within(t, promptly), func(context.Context, *redlock.Leadership) error { return io.EOF })
+				ran <- e.Run(within(t, promptly), func(context.Context, *leader.Term) error { return io.EOF })
 			}()
 			w := wait(t, within(t, promptly), l, key, longTTL)
 			said := <-complaints
@@ -283,7 +284,7 @@ func TestHazard106AWaitOnClosedClientsEnds(t *testing.T) {
 			}()
 			waits := wait(t, t.Context(), l, key, longTTL)
 			awaitEars(t, servers, 1)
-			e, err := redlock.NewElection(l, "leader", longTTL)
+			e, err := leader.NewElection(l, "leader", longTTL)
 			must(t, err)
 			must(t, clients[0].Close())
 			must(t, releases(l.Acquire(within(t, promptly), "another", longTTL))) // two are enough
@@ -293,7 +294,7 @@ func TestHazard106AWaitOnClosedClientsEnds(t *testing.T) {
 			is(t, waits.fail(t), redlock.ErrClosed)
 			_, err = l.Acquire(t.Context(), "another", longTTL)
 			is(t, err, redlock.ErrClosed)
-			is(t, e.Run(t.Context(), func(context.Context, *redlock.Leadership) error { return nil }),
+			is(t, e.Run(t.Context(), func(context.Context, *leader.Term) error { return nil }),
 				redlock.ErrClosed)
 		})
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/leader"
 	"github.com/seed-624411e5/redlock/sharded"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -81,7 +82,7 @@ func TestHazard52TheGuardMeansTheSameHoweverALockerIsMade(t *testing.T) {
 						t.Errorf("%s: %s for longer than the guard: %v", name, what, err)
 					}
 				}
-				_, err := redlock.NewElection(l, key, longer)
+				_, err := leader.NewElection(l, key, longer)
 				is(t, err, redlock.ErrInvalid)
 			}
 			lock := acquire(t, l, c.most, redlock.AutoRenew())
@@ -230,13 +231,13 @@ func TestHazard68CloseTakesNoLongerThanItsContext(t *testing.T) {
 func TestHazard82TheErrorOfRunDoesNotDependOnWhenItsContextEnded(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
-		e, err := redlock.NewElection(l, key, time.Second)
+		e, err := leader.NewElection(l, key, time.Second)
 		must(t, err)
 		why := errors.New("the deployment")
 		var said []string
 		for _, moment := range []string{"before", "waiting", "leading", "after a term"} {
 			ctx, cancel := context.WithCancelCause(t.Context())
-			other := &redlock.Leadership{}
+			other := &leader.Term{}
 			switch moment {
 			case "before":
 				cancel(why)
@@ -245,7 +246,7 @@ func TestHazard82TheErrorOfRunDoesNotDependOnWhenItsContextEnded(t *testing.T) {
 				must(t, err)
 				time.AfterFunc(300*time.Millisecond, func() { cancel(why) })
 			}
-			err := e.Run(ctx, func(ctx context.Context, _ *redlock.Leadership) error {
+			err := e.Run(ctx, func(ctx context.Context, _ *leader.Term) error {
 				if moment == "leading" {
 					time.AfterFunc(300*time.Millisecond, func() { cancel(why) })
 					<-ctx.Done()
@@ -271,11 +272,11 @@ func TestHazard82TheErrorOfRunDoesNotDependOnWhenItsContextEnded(t *testing.T) {
 func TestHazard82CloseEndsTheTermOfALeaderThatRuns(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
-		e, err := redlock.NewElection(l, key, time.Second)
+		e, err := leader.NewElection(l, key, time.Second)
 		must(t, err)
 		ran, leads := make(chan error), make(chan struct{})
 		go func() {
-			ran <- e.Run(context.Background(), func(ctx context.Context, _ *redlock.Leadership) error {
+			ran <- e.Run(context.Background(), func(ctx context.Context, _ *leader.Term) error {
 				close(leads)
 				<-ctx.Done()
 				is(t, context.Cause(ctx), redlock.ErrClosed)
@@ -296,7 +297,7 @@ func TestHazard82CloseEndsTheTermOfALeaderThatRuns(t *testing.T) {
 
 func TestANilLockIsOver(t *testing.T) {
 	var lock *redlock.Lock
-	var term *redlock.Leadership
+	var term *leader.Term
 	ctx := t.Context()
 	for _, err := range []error{
 		lock.Err(), lock.Release(ctx), lock.Extend(ctx, time.Second), lock.Verify(ctx),
@@ -310,7 +311,7 @@ func TestANilLockIsOver(t *testing.T) {
 		t.Error("a nil Lock has something")
 	}
 	if term.Token() != 0 || term.ID() != "" || term.Until().After(time.Now()) {
-		t.Error("a nil Leadership has something")
+		t.Error("a nil Term has something")
 	}
 	<-lock.Done()
 	<-lock.Context(ctx).Done()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/soak"
+	"github.com/seed-624411e5/redlock/leader"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -62,11 +63,11 @@ func TestHazard53DoAndElectionHaveALongerGrace(t *testing.T) {
 			return l.Do(context.Background(), key, 10*time.Second, f)
 		},
 		"Run": func(l *redlock.Locker, f func(ctx context.Context) error) error {
-			e, err := redlock.NewElection(l, key, 10*time.Second)
+			e, err := leader.NewElection(l, key, 10*time.Second)
 			if err != nil {
 				return err
 			}
-			return e.Run(context.Background(), func(ctx context.Context, _ *redlock.Leadership) error { return f(ctx) })
+			return e.Run(context.Background(), func(ctx context.Context, _ *leader.Term) error { return f(ctx) })
 		},
 	}
 	for name, run := range work {

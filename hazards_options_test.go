@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/leader"
 	"github.com/seed-624411e5/redlock/sharded"
 )
 
@@ -79,7 +80,7 @@ func TestOptionsThatASingleAttemptIgnoresAreRefused(t *testing.T) {
 			refused(t, method, a(l, t.Context(), key, longTTL, redlock.MaxAttempts(1), opt), word, "MaxAttempts(1)")
 			refused(t, method, a(l, t.Context(), key, longTTL, opt, redlock.MaxAttempts(1)), word, "MaxAttempts(1)")
 		}
-		_, err := redlock.NewElection(l, key, longTTL, redlock.MaxAttempts(1), opt)
+		_, err := leader.NewElection(l, key, longTTL, redlock.MaxAttempts(1), opt)
 		refused(t, "NewElection", err, word, "MaxAttempts(1)")
 	}
 	if n := masters.asked(); n != 0 {
@@ -91,7 +92,7 @@ func TestOptionsThatASingleAttemptIgnoresAreRefused(t *testing.T) {
 func TestMaxRenewalsLimitsATerm(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		const ttl = 9 * time.Second
-		e, err := redlock.NewElection(masters.locker(t, redlock.Options{}), key, ttl, redlock.MaxRenewals(2))
+		e, err := leader.NewElection(masters.locker(t, redlock.Options{}), key, ttl, redlock.MaxRenewals(2))
 		must(t, err)
 		began := time.Now()
 		term, err := e.Campaign(t.Context())

@@ -21,7 +21,7 @@ type Holder struct {
 	// Identity is the holder's [Options].Identity. It is "#" and ID if the holder is a [Reentrant] lock, or of a
 	// program without identities. Of a shared key it is one of the readers, or "" if the masters name different ones.
 	Identity string
-	// ID tells the holder's lock from others. [Lock.ID] and [Leadership.ID] return it to the holder itself.
+	// ID tells the holder's lock from others. [Lock.ID] returns it to the holder itself, and so does a leader's term.
 	ID string
 	// Token and Value are the fencing token and the value of a [Published] lock, and 0 and "" of every other.
 	Token uint64

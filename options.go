@@ -196,16 +196,13 @@ func forWork(s *spec) error {
 	return nil
 }
 
-// forElection is an option for a term, which has a separate ID.
-func forElection(s *spec) error {
-	s.Elects = true
-	return nil
-}
-
-// enduring is an option of a candidate for as long as its process lives.
-func enduring(s *spec) error {
-	s.enduring = true
-	return nil
+// forTerm is an option for the term of a leader, which has a separate ID. If it endures, the candidate goes on for as
+// long as its process lives.
+func forTerm(endures bool) Option {
+	return func(s *spec) error {
+		s.working, s.Elects, s.enduring = true, true, endures
+		return nil
+	}
 }
 
 // MaxAttempts ends Acquire after n attempts with the error of the last one. An attempt is a round, or a pause in the

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/memmaster"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/leader"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -345,11 +346,11 @@ func TestTermsOfOneLockerHaveDifferentIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(3)
 		l := memLocker(t, masters)
-		e, err := redlock.NewElection(l, key, 10*time.Second)
+		e, err := leader.NewElection(l, key, 10*time.Second)
 		must(t, err)
 		first, err := e.Campaign(t.Context())
 		must(t, err)
-		got := make(chan *redlock.Leadership, 3)
+		got := make(chan *leader.Term, 3)
 		for range 2 {
 			go func() {
 				term, err := e.Campaign(t.Context())

@@ -63,6 +63,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-624411e5/redlock/internal/contend"
+	"github.com/seed-624411e5/redlock/internal/electing"
 	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/internal/schedule"
@@ -209,6 +210,21 @@ func (l *Locker) TryAcquire(ctx context.Context, key string, ttl time.Duration, 
 	return lock, err
 }
 
+// Validate returns the error with which an acquisition with these arguments would be refused before anything is sent;
+// it matches [ErrInvalid]. It sends nothing.
+func (l *Locker) Validate(key string, ttl time.Duration, opts ...Option) error {
+	_, err := l.newSpec(key, ttl, opts)
+	return err
+}
+
+// Closing returns a channel that is closed when Close begins. It is nil for a Locker that [New] has not made.
+func (l *Locker) Closing() <-chan struct{} {
+	if l == nil {
+		return nil
+	}
+	return l.closing
+}
+
 // check refuses a Locker that New has not made. l may be nil.
 func (l *Locker) check() error {
 	if l == nil || l.closing == nil {
@@ -221,6 +237,9 @@ func (l *Locker) check() error {
 func (l *Locker) ask(ctx context.Context, key string, ttl time.Duration, opts []Option) (*spec, error) {
 	if ctx == nil {
 		return nil, invalid("nil context")
+	}
+	if elects, endures := electing.Of(ctx); elects {
+		opts = append([]Option{forTerm(endures)}, opts...)
 	}
 	s, err := l.newSpec(key, ttl, opts)
 	if err != nil {

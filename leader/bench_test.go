@@ -20,7 +20,7 @@ func BenchmarkIsLeader(b *testing.B) {
 	elected, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = c.Run(ctx, func(ctx context.Context, _ *redlock.Leadership) error {
+		_ = c.Run(ctx, func(ctx context.Context, _ *leader.Term) error {
 			close(elected)
 			<-ctx.Done()
 			return ctx.Err()

@@ -34,7 +34,7 @@ func Example() {
 	running, resign := context.WithCancel(ctx)
 	done := make(chan error)
 	go func() {
-		done <- candidate.Run(running, func(ctx context.Context, _ *redlock.Leadership) error {
+		done <- candidate.Run(running, func(ctx context.Context, _ *leader.Term) error {
 			<-ctx.Done() // the leader's work, with the term's Token where something can check it
 			return nil
 		})

@@ -1,5 +1,5 @@
-// Package leader adds two things to [redlock.Election]: followers can observe who leads, and a leader can report its
-// health.
+// Package leader elects leaders. An [Election] is a lock whose holder leads. A [Candidate] takes part in one, and adds
+// two things: followers can observe who leads, and a leader can report its health.
 //
 //	candidate, err := leader.New(locker, leader.Config{Key: "leader", TTL: 10 * time.Second, Value: "10.0.0.1:8080"})
 //	…
@@ -29,7 +29,7 @@ import (
 type Config struct {
 	// Key is the election's key. All candidates and observers use the same one.
 	Key string
-	// TTL is how long the others wait after a leader has died; see [redlock.NewElection].
+	// TTL is how long the others wait after a leader has died; see [NewElection].
 	TTL time.Duration
 	// Value is the value that observers see while this candidate leads; see [redlock.Published]. It may be empty.
 	Value string
@@ -41,11 +41,11 @@ type Config struct {
 
 // Candidate takes part in one election and knows its own state. It is safe for concurrent use and need not be closed.
 type Candidate struct {
-	election  *redlock.Election
+	election  *Election
 	key       string
 	tolerance time.Duration
-	suspect   chan struct{}                      // has an element when a look found no leader
-	term      atomic.Pointer[redlock.Leadership] // while the candidate leads it
+	suspect   chan struct{}        // has an element when a look found no leader
+	term      atomic.Pointer[Term] // while the candidate leads it
 
 	mu      sync.Mutex
 	began   bool // Run was called
@@ -61,7 +61,7 @@ func New(locker *redlock.Locker, cfg Config) (*Candidate, error) {
 		return nil, fmt.Errorf("%w: leader.Config.Tolerance is negative: %v", redlock.ErrInvalid, cfg.Tolerance)
 	}
 	opts := append([]redlock.Option{redlock.Published(cfg.Value)}, cfg.Options...)
-	election, err := redlock.NewElection(locker, cfg.Key, cfg.TTL, opts...)
+	election, err := NewElection(locker, cfg.Key, cfg.TTL, opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -74,15 +74,15 @@ func New(locker *redlock.Locker, cfg Config) (*Candidate, error) {
 // ErrRunning is Run's error while another Run of the same Candidate has not returned.
 var ErrRunning = errors.New("leader: the candidate is running already")
 
-// Run is [redlock.Election.Run]: it campaigns and calls lead when elected, until ctx is done. One Run at a time.
+// Run is [Election.Run]: it campaigns and calls lead when elected, until ctx is done. One Run at a time.
 func (c *Candidate) Run(ctx context.Context,
-	lead func(ctx context.Context, term *redlock.Leadership) error,
+	lead func(ctx context.Context, term *Term) error,
 ) (err error) {
 	if lead == nil {
-		return fmt.Errorf("%w: nil function", redlock.ErrInvalid)
+		return errNoFunction
 	}
 	if ctx == nil {
-		return fmt.Errorf("%w: nil context", redlock.ErrInvalid)
+		return errNoContext
 	}
 	if err := c.begin(); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (c *Candidate) Run(ctx context.Context,
 	watch.Go(func() { c.watch(watching) })
 	defer watch.Wait()
 	defer stop()
-	err = c.election.Run(ctx, func(ctx context.Context, term *redlock.Leadership) error {
+	err = c.election.Run(ctx, func(ctx context.Context, term *Term) error {
 		c.leads(term)
 		defer c.leads(nil) // before Run resigns
 		return lead(ctx, term)
@@ -121,7 +121,7 @@ func (c *Candidate) end(err error) {
 }
 
 // leads notes the term that the candidate leads from now on; nil: none.
-func (c *Candidate) leads(term *redlock.Leadership) {
+func (c *Candidate) leads(term *Term) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.term.Store(term)
@@ -135,9 +135,9 @@ func (c *Candidate) IsLeader() bool { return c.term.Load().Err() == nil }
 
 // Term returns the term that this candidate leads. If it leads none, the result is a term that is over, never nil.
 // Keep the result for work that begins under it: its token stays the same when another term has begun.
-func (c *Candidate) Term() *redlock.Leadership {
+func (c *Candidate) Term() *Term {
 	if term := c.term.Load(); term != nil {
 		return term
 	}
-	return new(redlock.Leadership)
+	return new(Term)
 }

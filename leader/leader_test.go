@@ -36,7 +36,7 @@ func hold(t *testing.T, c *leader.Candidate) (resign func() error) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- c.Run(ctx, func(ctx context.Context, _ *redlock.Leadership) error {
+		done <- c.Run(ctx, func(ctx context.Context, _ *leader.Term) error {
 			<-ctx.Done()
 			return ctx.Err()
 		})
@@ -54,7 +54,7 @@ func TestThePublishedTokenIsTheTermsOwn(t *testing.T) {
 		c := candidate(t, l, "10.0.0.1:80")
 		resign := hold(t, c)
 		<-time.After(ttl)
-		e, err := redlock.NewElection(l, "leader", ttl)
+		e, err := leader.NewElection(l, "leader", ttl)
 		must(t, err)
 		h, err := e.Leader(t.Context())
 		must(t, err)
@@ -70,7 +70,7 @@ func TestObserversSeeEveryChange(t *testing.T) {
 	inBubble(t, func(t *testing.T, masters []*memmaster.Master) {
 		l := locker(t, masters, 0)
 		one, other := candidate(t, l, "one"), candidate(t, l, "other")
-		var told []leader.Term
+		var told []leader.Report
 		var resign func() error
 		for term, err := range one.Observe(t.Context(), 100*time.Millisecond) {
 			must(t, err)
@@ -177,7 +177,7 @@ func TestObserversWaitThroughAnOutageAndEndOnFinalErrors(t *testing.T) {
 		}
 		_ = resign()
 		shut(t, l)
-		none, err := redlock.NewElection(l, "leader", ttl)
+		none, err := leader.NewElection(l, "leader", ttl)
 		must(t, err)
 		for _, bad := range []struct {
 			ctx   context.Context
@@ -213,10 +213,10 @@ func TestACandidateIsNoLeaderOnceItsTermIsOver(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		hangs, done := make(chan struct{}), make(chan error)
 		go func() {
-			done <- c.Run(ctx, func(context.Context, *redlock.Leadership) error { <-hangs; return nil })
+			done <- c.Run(ctx, func(context.Context, *leader.Term) error { <-hangs; return nil })
 		}()
 		<-time.After(time.Second)
-		if err := c.Run(ctx, func(context.Context, *redlock.Leadership) error {
+		if err := c.Run(ctx, func(context.Context, *leader.Term) error {
 			return nil
 		}); !errors.Is(err, leader.ErrRunning) {
 			t.Errorf("a second Run: %v", err)
@@ -320,7 +320,7 @@ func TestBadArguments(t *testing.T) {
 			t.Errorf("Run with nothing to do: %v", err)
 		}
 		//nolint:staticcheck // what is tested
-		if err := c.Run(nil, func(context.Context, *redlock.Leadership) error {
+		if err := c.Run(nil, func(context.Context, *leader.Term) error {
 			return nil
 		}); !errors.Is(err, redlock.ErrInvalid) {
 			t.Errorf("Run without a context: %v", err)

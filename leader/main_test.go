@@ -2,6 +2,7 @@ package leader_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,12 +12,16 @@ import (
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/memmaster"
 	"github.com/seed-624411e5/redlock/internal/mutant/mutanttest"
+	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/leader"
 	"github.com/seed-624411e5/redlock/redlocktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	redistest.AtOnce(8) // most of those that are parallel wait for terms to end
+	goleak.VerifyTestMain(m)
+}
 
 // TestTheTestsNoticeMutants runs this package's tests for single mistakes in builds with the mistakes.
 func TestTheTestsNoticeMutants(t *testing.T) { mutanttest.MustFail(t) }
@@ -28,7 +33,32 @@ func must(tb testing.TB, err error) {
 	}
 }
 
+// is fails the test unless err matches want.
+func is(tb testing.TB, err, want error) {
+	tb.Helper()
+	if !errors.Is(err, want) {
+		tb.Errorf("got %v, want an error that matches %v", err, want)
+	}
+}
+
 const ttl = 2 * time.Second
+
+// dial makes a Locker over servers that is closed with the test.
+func dial(tb testing.TB, servers []*redistest.Server) *redlock.Locker {
+	tb.Helper()
+	urls := make([]string, len(servers))
+	for i, s := range servers {
+		urls[i] = s.URL()
+	}
+	l, err := redlock.Dial(tb.Context(), urls, redlock.Options{})
+	must(tb, err)
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		must(tb, l.Close(ctx))
+	})
+	return l
+}
 
 // locker returns a Locker in virtual time. Its wall clock is ahead by skew.
 func locker(tb testing.TB, masters []*memmaster.Master, skew time.Duration) *redlock.Locker {

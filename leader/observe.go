@@ -10,22 +10,22 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// Term is one term of one leader, as a quorum of masters reported it. The zero value means that there is no leader.
-type Term struct {
+// Report is one term of one leader, as a quorum of masters reported it. The zero value means that there is no leader.
+type Report struct {
 	// Token is the term's fencing token, greater than the token of every earlier term.
 	Token uint64
 	// Value is the leader's [Config].Value.
 	Value string
 	// Identity is the leader's [redlock.Options].Identity.
 	Identity string
-	// ID is the leader's own [redlock.Leadership.ID].
+	// ID is the leader's own [Term.ID].
 	ID string
 }
 
 // Led reports whether there is a leader.
-func (t Term) Led() bool { return t.Token > 0 }
+func (t Report) Led() bool { return t.Token > 0 }
 
-// Source reports the current leader: a [*redlock.Election], or another implementation.
+// Source reports the current leader: an [*Election], or another implementation.
 type Source interface {
 	Leader(ctx context.Context) (redlock.Holder, error)
 }
@@ -34,11 +34,11 @@ type Source interface {
 const DefaultEvery = time.Second
 
 // Observe reports the leader, and then every change, until ctx is done or the caller stops; see [Observe].
-func (c *Candidate) Observe(ctx context.Context, every time.Duration) iter.Seq2[Term, error] {
+func (c *Candidate) Observe(ctx context.Context, every time.Duration) iter.Seq2[Report, error] {
 	return Observe(ctx, c.election, every)
 }
 
-// Observe reports who leads the election of from: first the present state, then every change. The zero Term means
+// Observe reports who leads the election of from: first the present state, then every change. The zero Report means
 // that there is no leader. Leaders must publish, as with [New] or [redlock.Published]; Observe reports any other
 // leader as none.
 //
@@ -62,10 +62,10 @@ func (c *Candidate) Observe(ctx context.Context, every time.Duration) iter.Seq2[
 // sequence ends when ctx is done. It ends with [redlock.ErrClosed] and [redlock.ErrInvalid] at once, and with
 // [redlock.ErrMisconfigured] if masters complained for [redlock.MendTime]. It needs no goroutine. A second use of the
 // sequence starts from the beginning.
-func Observe(ctx context.Context, from Source, every time.Duration) iter.Seq2[Term, error] {
-	return func(yield func(Term, error) bool) {
+func Observe(ctx context.Context, from Source, every time.Duration) iter.Seq2[Report, error] {
+	return func(yield func(Report, error) bool) {
 		if err := check(ctx, from, every); err != nil {
-			yield(Term{}, err)
+			yield(Report{}, err)
 			return
 		}
 		if every == 0 {
@@ -88,7 +88,7 @@ func Observe(ctx context.Context, from Source, every time.Duration) iter.Seq2[Te
 			case ctx.Err() != nil:
 				return
 			case errors.Is(err, redlock.ErrClosed), errors.Is(err, redlock.ErrInvalid):
-				yield(Term{}, err)
+				yield(Report{}, err)
 				return
 			}
 			switch {
@@ -97,7 +97,7 @@ func Observe(ctx context.Context, from Source, every time.Duration) iter.Seq2[Te
 			case complained.IsZero():
 				complained = time.Now()
 			case time.Since(complained) >= redlock.MendTime:
-				yield(Term{}, err)
+				yield(Report{}, err)
 				return
 			}
 			if !sleep(ctx, pause) {
@@ -110,7 +110,7 @@ func Observe(ctx context.Context, from Source, every time.Duration) iter.Seq2[Te
 func check(ctx context.Context, from Source, every time.Duration) error {
 	switch {
 	case ctx == nil:
-		return fmt.Errorf("%w: nil context", redlock.ErrInvalid)
+		return errNoContext
 	case from == nil:
 		return fmt.Errorf("%w: nil Source", redlock.ErrInvalid)
 	case every < 0:
@@ -123,17 +123,17 @@ func check(ctx context.Context, from Source, every time.Duration) error {
 // sight is the state that one observer reported last.
 type sight struct {
 	told bool
-	last Term // the term reported last
-	top  Term // with the greatest token
+	last Report // the term reported last
+	top  Report // with the greatest token
 }
 
 // next returns the term that the masters' answer means, and whether the observer must report it.
-func (s *sight) next(holder redlock.Holder) (term Term, changed bool) {
+func (s *sight) next(holder redlock.Holder) (term Report, changed bool) {
 	if holder.Held && holder.Token > 0 {
-		term = Term{Token: holder.Token, Value: holder.Value, Identity: holder.Identity, ID: holder.ID}
+		term = Report{Token: holder.Token, Value: holder.Value, Identity: holder.Identity, ID: holder.ID}
 	}
 	if term.Token < s.top.Token || term.Token == s.top.Token && term != s.top {
-		term = Term{}
+		term = Report{}
 	}
 	if term.Led() {
 		s.top = term

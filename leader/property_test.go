@@ -11,7 +11,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/memmaster"
 	"github.com/seed-624411e5/redlock/internal/soak"
 	"github.com/seed-624411e5/redlock/leader"
@@ -66,16 +65,16 @@ func drawSchedule(t *rapid.T) schedule {
 // record is what candidates and observers have seen, and the faults found in it.
 type record struct {
 	mu     sync.Mutex
-	terms  map[uint64]leader.Term // by token, as first reported
+	terms  map[uint64]leader.Report // by token, as first reported
 	led    int
-	seen   []leader.Term // the term that each observer reported last
-	top    []uint64      // the greatest token that each observer reported
+	seen   []leader.Report // the term that each observer reported last
+	top    []uint64        // the greatest token that each observer reported
 	faults []string
 }
 
 func newRecord(observers int) *record {
 	return &record{
-		terms: make(map[uint64]leader.Term), seen: make([]leader.Term, observers), top: make([]uint64, observers),
+		terms: make(map[uint64]leader.Report), seen: make([]leader.Report, observers), top: make([]uint64, observers),
 	}
 }
 
@@ -84,7 +83,7 @@ func (r *record) faultLocked(format string, args ...any) {
 }
 
 // sameLocked checks that a token belongs to one term only.
-func (r *record) sameLocked(term leader.Term) {
+func (r *record) sameLocked(term leader.Report) {
 	if first, found := r.terms[term.Token]; found && first != term {
 		r.faultLocked("token %d is of %+v and of %+v", term.Token, first, term)
 	}
@@ -92,15 +91,15 @@ func (r *record) sameLocked(term leader.Term) {
 }
 
 // leads records a leader's report about its term.
-func (r *record) leads(identity, value string, term *redlock.Leadership) {
+func (r *record) leads(identity, value string, term *leader.Term) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.led++
-	r.sameLocked(leader.Term{Token: term.Token(), Value: value, Identity: identity, ID: term.ID()})
+	r.sameLocked(leader.Report{Token: term.Token(), Value: value, Identity: identity, ID: term.ID()})
 }
 
 // tells records a report of observer i.
-func (r *record) tells(i int, term leader.Term) {
+func (r *record) tells(i int, term leader.Report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.seen[i] = term
@@ -153,7 +152,7 @@ func play(t *testing.T, s schedule) (faults []string, led int) {
 			c, wish := candidate(t, l, value), make(chan struct{}, 1)
 			candidates, resign = append(candidates, c), append(resign, wish)
 			all.Go(func() {
-				_ = c.Run(ctx, func(ctx context.Context, term *redlock.Leadership) error {
+				_ = c.Run(ctx, func(ctx context.Context, term *leader.Term) error {
 					r.leads("", value, term)
 					select {
 					case <-ctx.Done():
@@ -166,7 +165,7 @@ func play(t *testing.T, s schedule) (faults []string, led int) {
 		for i := range observers {
 			from, every := locker(t, masters, 0), s.Every*time.Duration(i+1)
 			all.Go(func() {
-				e, err := redlock.NewElection(from, "leader", ttl)
+				e, err := leader.NewElection(from, "leader", ttl)
 				if err != nil {
 					t.Error(err)
 					return
@@ -249,12 +248,12 @@ func TestObserversEndAtTheLeaderAndSeeTokensGrow(t *testing.T) {
 func TestTheJudgeOfObserversNoticesMistakes(t *testing.T) {
 	for name, mistake := range map[string]func(*record){
 		"a token that falls": func(r *record) {
-			r.tells(0, leader.Term{Token: 2, Value: "b", ID: "y"})
-			r.tells(0, leader.Term{Token: 1, Value: "a", ID: "x"})
+			r.tells(0, leader.Report{Token: 2, Value: "b", ID: "y"})
+			r.tells(0, leader.Report{Token: 1, Value: "a", ID: "x"})
 		},
 		"another's value": func(r *record) {
-			r.tells(0, leader.Term{Token: 2, Value: "b", ID: "y"})
-			r.tells(1, leader.Term{Token: 2, Value: "a", ID: "y"})
+			r.tells(0, leader.Report{Token: 2, Value: "b", ID: "y"})
+			r.tells(1, leader.Report{Token: 2, Value: "a", ID: "y"})
 		},
 		"nobody leads": func(r *record) { r.quiet(nil) },
 	} {

@@ -175,7 +175,7 @@ func TestRunEndsThoughAQuestionHangs(t *testing.T) {
 		c := candidate(t, barredLocker(t, masters), "")
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- c.Run(ctx, func(context.Context, *redlock.Leadership) error { return nil }) }()
+		go func() { done <- c.Run(ctx, func(context.Context, *leader.Term) error { return nil }) }()
 		<-time.After(time.Second)
 		must(t, c.Healthy(t.Context()))
 		for _, m := range masters {

@@ -90,8 +90,8 @@ func New(groups []Group, opts Options) (*Locker, error) {
 }
 
 // Locker returns the Locker that decides about key: its group's Locker or, during a transition, the joint Locker of
-// both groups. Use it for features that this package does not have, such as a [redlock.Election]. Do not close it. It
-// is nil if New did not make s; every method of the nil Locker returns an error.
+// both groups. Use it for features that this package does not have, such as elections (package leader). Do not close
+// it. It is nil if New did not make s; every method of the nil Locker returns an error.
 func (s *Locker) Locker(key string) *redlock.Locker {
 	if s.check() != nil {
 		return nil

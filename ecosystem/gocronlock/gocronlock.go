@@ -91,7 +91,7 @@ type elector struct{ leader Leader }
 // NewElector returns a gocron.Elector: only the leader's scheduler runs jobs.
 //
 //	candidate, err := leader.New(locker, leader.Config{Key: "scheduler", TTL: 10 * time.Second})
-//	go candidate.Run(ctx, func(ctx context.Context, _ *redlock.Leadership) error { <-ctx.Done(); return nil })
+//	go candidate.Run(ctx, func(ctx context.Context, _ *leader.Term) error { <-ctx.Done(); return nil })
 //	elector, err := gocronlock.NewElector(candidate)
 //	scheduler, err := gocron.NewScheduler(gocron.WithDistributedElector(elector))
 //

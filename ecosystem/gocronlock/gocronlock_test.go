@@ -137,7 +137,7 @@ func schedule(t *testing.T, servers []*redistest.Server) *scheduled {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = candidate.Run(ctx, func(ctx context.Context, _ *redlock.Leadership) error { <-ctx.Done(); return nil })
+		_ = candidate.Run(ctx, func(ctx context.Context, _ *leader.Term) error { <-ctx.Done(); return nil })
 	}()
 	all.resign = func() { stop(); <-done }
 	t.Cleanup(all.resign)

@@ -20,8 +20,8 @@ import (
 // Server is one process of the group, an http.Handler.
 type Server struct {
 	candidate *leader.Candidate
-	serve     func(w http.ResponseWriter, r *http.Request, term *redlock.Leadership)
-	known     atomic.Pointer[leader.Term] // the leader last reported
+	serve     func(w http.ResponseWriter, r *http.Request, term *leader.Term)
+	known     atomic.Pointer[leader.Report] // the leader last reported
 }
 
 // every is the interval at which Run asks the masters who leads.
@@ -30,7 +30,7 @@ const every = time.Second
 // New returns a server with the address url, such as http://10.0.0.1:8080. serve answers requests while the server
 // leads.
 func New(locker *redlock.Locker, key, url string,
-	serve func(w http.ResponseWriter, r *http.Request, term *redlock.Leadership),
+	serve func(w http.ResponseWriter, r *http.Request, term *leader.Term),
 ) (*Server, error) {
 	candidate, err := leader.New(locker, leader.Config{Key: key, TTL: 10 * time.Second, Value: url})
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *Server) Run(ctx context.Context) error {
 		stop()
 		<-followed
 	}()
-	return s.candidate.Run(ctx, func(ctx context.Context, _ *redlock.Leadership) error {
+	return s.candidate.Run(ctx, func(ctx context.Context, _ *leader.Term) error {
 		<-ctx.Done() // ServeHTTP does the leader's work; a leader with background work does it here
 		return ctx.Err()
 	})

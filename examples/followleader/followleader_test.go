@@ -15,6 +15,7 @@ import (
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/examples/followleader"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/leader"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -38,7 +39,7 @@ func start(t *testing.T, servers []*redistest.Server, name string) *node {
 	mux := http.NewServeMux()
 	web := httptest.NewServer(mux)
 	server, err := followleader.New(locker, "leader", web.URL,
-		func(w http.ResponseWriter, _ *http.Request, _ *redlock.Leadership) {
+		func(w http.ResponseWriter, _ *http.Request, _ *leader.Term) {
 			_, _ = fmt.Fprint(w, name)
 		})
 	if err != nil {

@@ -37,7 +37,7 @@ func lead(ctx context.Context, locker *redlock.Locker) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	go func() { stop(server.Serve(listener)) }() // a process that can't serve does not lead
 	defer func() { _ = server.Close() }()
-	err = candidate.Run(ctx, func(ctx context.Context, _ *redlock.Leadership) error {
+	err = candidate.Run(ctx, func(ctx context.Context, _ *leader.Term) error {
 		fmt.Println("leading at", address)
 		<-ctx.Done() // the leader's work
 		return ctx.Err()
@@ -47,11 +47,11 @@ func lead(ctx context.Context, locker *redlock.Locker) error {
 
 // campaign works in one process at a time, without a server and without an address.
 func campaign(ctx context.Context, locker *redlock.Locker) error {
-	election, err := redlock.NewElection(locker, "scheduler", 10*time.Second)
+	election, err := leader.NewElection(locker, "scheduler", 10*time.Second)
 	if err != nil {
 		return err
 	}
-	return election.Run(ctx, func(ctx context.Context, term *redlock.Leadership) error {
+	return election.Run(ctx, func(ctx context.Context, term *leader.Term) error {
 		fmt.Println("leading:", term.Err() == nil)
 		<-ctx.Done() // the leader's work
 		return ctx.Err()

@@ -1,4 +1,4 @@
-package redlock_test
+package leader_test
 
 import (
 	"bufio"
@@ -10,19 +10,22 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/embedded"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/leader"
+	"github.com/seed-624411e5/redlock/redlocktest"
 )
 
 // elect makes a candidate with a separate Locker.
 func elect(t *testing.T, servers []*redistest.Server, key string, ttl time.Duration,
 	opts ...redlock.Option,
-) *redlock.Election {
+) *leader.Election {
 	t.Helper()
-	election, err := redlock.NewElection(dial(t, servers, redlock.Options{}), key, ttl, opts...)
+	election, err := leader.NewElection(dial(t, servers), key, ttl, opts...)
 	if err != nil {
 		t.Fatalf("NewElection: %v", err)
 	}
@@ -30,7 +33,7 @@ func elect(t *testing.T, servers []*redistest.Server, key string, ttl time.Durat
 }
 
 // campaign waits for a leadership that must come.
-func campaign(t *testing.T, election *redlock.Election) *redlock.Leadership {
+func campaign(t *testing.T, election *leader.Election) *leader.Term {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -45,13 +48,13 @@ func campaign(t *testing.T, election *redlock.Election) *redlock.Leadership {
 // terms judges a history of leaderships: whenever one begins, all earlier ones must know that they are over.
 type terms struct {
 	mu       sync.Mutex
-	all      []*redlock.Leadership
+	all      []*leader.Term
 	overlaps []string
 	disorder []string
 }
 
 // began is called by a leader as soon as it has been elected.
-func (h *terms) began(term *redlock.Leadership) {
+func (h *terms) began(term *leader.Term) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, earlier := range h.all {
@@ -77,7 +80,7 @@ func TestTwoCandidatesNeverLeadAtOnce(t *testing.T) {
 		// Two leaders resign. The terms of two others end by MaxHold.
 		election := elect(t, servers, "leader", time.Second, redlock.MaxHold(100*time.Millisecond))
 		wg.Go(func() {
-			err := election.Run(ctx, func(ctx context.Context, term *redlock.Leadership) error {
+			err := election.Run(ctx, func(ctx context.Context, term *leader.Term) error {
 				history.began(term)
 				history.mu.Lock()
 				if len(history.all) >= enough {
@@ -120,7 +123,7 @@ func TestResigningHandsOverAtOnce(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	first, second := elect(t, servers, "leader", time.Minute), elect(t, servers, "leader", time.Minute)
 	term := campaign(t, first)
-	elected := make(chan *redlock.Leadership, 1)
+	elected := make(chan *leader.Term, 1)
 	go func() {
 		next, err := second.Campaign(t.Context())
 		if err != nil {
@@ -165,8 +168,8 @@ func TestADeadLeaderIsFollowedWithinTTL(t *testing.T) {
 	t.Parallel()
 	const ttl = 3 * time.Second
 	servers := redistest.StartN(t, 3)
-	locker := dial(t, servers, redlock.Options{})
-	election, err := redlock.NewElection(locker, "leader", ttl)
+	locker := dial(t, servers)
+	election, err := leader.NewElection(locker, "leader", ttl)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,11 +244,11 @@ func leadUntilKilled(t *testing.T, urls []string, ttl time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	election, err := redlock.NewElection(locker, "leader", ttl)
+	election, err := leader.NewElection(locker, "leader", ttl)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = election.Run(t.Context(), func(ctx context.Context, term *redlock.Leadership) error {
+	_ = election.Run(t.Context(), func(ctx context.Context, term *leader.Term) error {
 		fmt.Println("leading as " + term.ID())
 		<-ctx.Done() // the parent kills us
 		return nil
@@ -280,7 +283,7 @@ func TestRunEndsWithTheLeadersOwnError(t *testing.T) {
 	election := elect(t, servers, "leader", time.Minute)
 	broken := errors.New("disk full")
 	calls := 0
-	err := election.Run(t.Context(), func(context.Context, *redlock.Leadership) error {
+	err := election.Run(t.Context(), func(context.Context, *leader.Term) error {
 		if calls++; calls < 3 {
 			return nil // resigns, and is elected again
 		}
@@ -302,7 +305,7 @@ func TestRunResignsWhenTheLeaderPanics(t *testing.T) {
 				t.Error("the panic did not pass through")
 			}
 		}()
-		_ = election.Run(t.Context(), func(_ context.Context, term *redlock.Leadership) error {
+		_ = election.Run(t.Context(), func(_ context.Context, term *leader.Term) error {
 			return errors.New(none[len(term.ID())])
 		})
 	}()
@@ -311,13 +314,13 @@ func TestRunResignsWhenTheLeaderPanics(t *testing.T) {
 
 func TestElectionsThatMakeNoSenseAreRefused(t *testing.T) {
 	servers := redistest.StartN(t, 1)
-	locker := dial(t, servers, redlock.Options{})
-	for name, refused := range map[string]func() (*redlock.Election, error){
-		"no locker": func() (*redlock.Election, error) { return redlock.NewElection(nil, "leader", time.Minute) },
-		"no key":    func() (*redlock.Election, error) { return redlock.NewElection(locker, "", time.Minute) },
-		"no ttl":    func() (*redlock.Election, error) { return redlock.NewElection(locker, "leader", 0) },
-		"many leaders": func() (*redlock.Election, error) {
-			return redlock.NewElection(locker, "leader", time.Minute, redlock.Shared())
+	locker := dial(t, servers)
+	for name, refused := range map[string]func() (*leader.Election, error){
+		"no locker": func() (*leader.Election, error) { return leader.NewElection(nil, "leader", time.Minute) },
+		"no key":    func() (*leader.Election, error) { return leader.NewElection(locker, "", time.Minute) },
+		"no ttl":    func() (*leader.Election, error) { return leader.NewElection(locker, "leader", 0) },
+		"many leaders": func() (*leader.Election, error) {
+			return leader.NewElection(locker, "leader", time.Minute, redlock.Shared())
 		},
 	} {
 		if _, err := refused(); !errors.Is(err, redlock.ErrInvalid) {
@@ -326,7 +329,7 @@ func TestElectionsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 	election := elect(t, servers, "leader", time.Minute)
 	var noContext context.Context
-	if err := election.Run(noContext, func(context.Context, *redlock.Leadership) error {
+	if err := election.Run(noContext, func(context.Context, *leader.Term) error {
 		return nil
 	}); !errors.Is(err, redlock.ErrInvalid) {
 		t.Errorf("Run without a context: %v", err)
@@ -334,6 +337,42 @@ func TestElectionsThatMakeNoSenseAreRefused(t *testing.T) {
 	if err := election.Run(t.Context(), nil); !errors.Is(err, redlock.ErrInvalid) {
 		t.Errorf("Run without a function: got %v, want ErrInvalid", err)
 	}
+}
+
+// The context of a leader ends when its term is over. If the leader then returns another error than the context's,
+// Run ends with it: a leader that could not save its work must not be elected again as if nothing were wrong.
+func TestWhatALeaderReturnsAfterItsTermEndsRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := redlocktest.New(t, redlocktest.Count(3)).Locker(t, redlock.Options{})
+		election, err := leader.NewElection(l, "leader", time.Second, redlock.MaxHold(500*time.Millisecond))
+		must(t, err)
+		broken := errors.New("disk full")
+		returns := []func(context.Context) error{
+			func(ctx context.Context) error { return ctx.Err() },
+			context.Cause,
+			func(context.Context) error { return broken },
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		defer stop()
+		terms := 0
+		err = election.Run(ctx, func(ctx context.Context, term *leader.Term) error {
+			if term.Token() == 0 {
+				t.Error("a term without a token")
+			}
+			select {
+			case <-ctx.Done():
+				is(t, context.Cause(ctx), redlock.ErrNotHeld)
+			case <-time.After(time.Hour):
+				t.Error("a leader's term is over, and its context has not ended")
+				return broken
+			}
+			terms++
+			return returns[min(terms, len(returns))-1](ctx)
+		})
+		if is(t, err, broken); terms != len(returns) {
+			t.Errorf("%d terms, want %d", terms, len(returns))
+		}
+	})
 }
 
 func ExampleElection_Run() {
@@ -352,12 +391,12 @@ func ExampleElection_Run() {
 		return
 	}
 	defer func() { _ = locker.Close(context.Background()) }()
-	election, err := redlock.NewElection(locker, "scheduler", 10*time.Second, redlock.MaxHold(time.Hour))
+	election, err := leader.NewElection(locker, "scheduler", 10*time.Second, redlock.MaxHold(time.Hour))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	err = election.Run(ctx, func(ctx context.Context, term *redlock.Leadership) error {
+	err = election.Run(ctx, func(ctx context.Context, term *leader.Term) error {
 		leader, err := election.Leader(ctx)
 		if err != nil {
 			return err
