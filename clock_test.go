@@ -1,11 +1,9 @@
-package redlock_test
+package redlock
 
 import (
 	"math"
 	"testing"
 	"time"
-
-	"github.com/seed-624411e5/redlock"
 )
 
 const longest = time.Duration(math.MaxInt64) // 292 years
@@ -27,7 +25,7 @@ func TestValidityIsTheTTLLessTheDriftAllowance(t *testing.T) {
 		{0, 0, 0.01, -2 * time.Millisecond},
 		{0, longest, 0, longest - 2*time.Millisecond},
 	} {
-		got := redlock.ValidUntil(test.start, test.ttl, test.factor) - test.start
+		got := validUntil(test.start, test.ttl, test.factor) - test.start
 		if got != test.want {
 			t.Errorf("start %v, ttl %v, drift factor %v: valid for %v, want %v", test.start, test.ttl, test.factor, got,
 				test.want)
@@ -39,7 +37,7 @@ func TestValidityIsAlwaysShorterThanTheTTLAndGrowsWithIt(t *testing.T) {
 	for _, factor := range []float64{0, 1e-9, 0.01, 0.3, 0.99} {
 		last := time.Duration(math.MinInt64)
 		for ttl := time.Microsecond; ttl < longest/3; ttl = ttl*3/2 + 1 {
-			got := redlock.ValidUntil(0, ttl, factor)
+			got := validUntil(0, ttl, factor)
 			if got > ttl-2*time.Millisecond || got < last {
 				t.Errorf("ttl %v, drift factor %v: valid for %v, after %v for the shorter one", ttl, factor, got, last)
 			}
@@ -51,12 +49,12 @@ func TestValidityIsAlwaysShorterThanTheTTLAndGrowsWithIt(t *testing.T) {
 // A key is sure to be gone when its ttl is over by the slowest of clocks, which is never before it has stopped being
 // sure to be there.
 func TestAKeyCountsAsGoneWhenTheSlowestClockSaysSo(t *testing.T) {
-	if got, want := redlock.Lapsed(time.Minute, 10*time.Second, 0.01), time.Minute+10*time.Second+
+	if got, want := lapsed(time.Minute, 10*time.Second, 0.01), time.Minute+10*time.Second+
 		102*time.Millisecond; got != want {
 		t.Errorf("a key of ten seconds is gone after %v, want %v", got, want)
 	}
 	for _, ttl := range []time.Duration{time.Millisecond, time.Hour, math.MaxInt64} {
-		if redlock.Lapsed(time.Hour, ttl, 0.01) <= redlock.ValidUntil(time.Hour, ttl, 0.01) {
+		if lapsed(time.Hour, ttl, 0.01) <= validUntil(time.Hour, ttl, 0.01) {
 			t.Errorf("a key of %v is gone while it is sure to be there", ttl)
 		}
 	}
@@ -64,10 +62,10 @@ func TestAKeyCountsAsGoneWhenTheSlowestClockSaysSo(t *testing.T) {
 
 // The drift is padded by two milliseconds, the granularity of expiry, and not by two nanoseconds.
 func TestHazard16DriftIsPaddedInMilliseconds(t *testing.T) {
-	if got := redlock.DriftAllowance(0, 0.01); got != 2*time.Millisecond {
+	if got := driftAllowance(0, 0.01); got != 2*time.Millisecond {
 		t.Errorf("the allowance of no ttl at all is %v, want 2ms", got)
 	}
-	if got := redlock.DriftAllowance(30*time.Second, 0.01); got != 302*time.Millisecond {
+	if got := driftAllowance(30*time.Second, 0.01); got != 302*time.Millisecond {
 		t.Errorf("the allowance of 30s is %v, want 302ms", got)
 	}
 }
@@ -84,14 +82,14 @@ func TestTheRequestTimeoutFollowsFromTheTTL(t *testing.T) {
 		{3 * time.Second, time.Hour, 3 * time.Second},
 		{time.Millisecond, time.Hour, time.Millisecond},
 	} {
-		if got := (redlock.Options{RequestTimeout: test.option}).ForTTL(test.ttl); got != test.want {
+		if got := (Options{RequestTimeout: test.option}).requestTimeout(test.ttl); got != test.want {
 			t.Errorf("option %v, ttl %v: %v, want %v", test.option, test.ttl, got, test.want)
 		}
 	}
 }
 
 func TestTheSystemClockAdvancesAndItsTimersFire(t *testing.T) {
-	c := redlock.SystemClock()
+	c := systemClock{}
 	began := c.Now()
 	fired := make(chan time.Duration, 1)
 	c.AfterFunc(5*time.Millisecond, func() { fired <- c.Now() })
@@ -101,7 +99,7 @@ func TestTheSystemClockAdvancesAndItsTimersFire(t *testing.T) {
 	if stopped := c.AfterFunc(time.Hour, func() { t.Error("a stopped timer fired") }).Stop(); !stopped {
 		t.Error("Stop of a timer that had an hour left reported false")
 	}
-	if wall := c.Wall(); time.Since(wall).Abs() > promptly {
+	if wall := c.Wall(); time.Since(wall).Abs() > 10*time.Second {
 		t.Errorf("the time of day is %v", wall)
 	}
 }

@@ -182,7 +182,7 @@ func (l *Locker) describe(k *hold.Hold) (h Held, ok bool) {
 		return Held{}, false
 	}
 	return Held{
-		Keys: l.allShown(k.Terms().Keys), ID: owner.Fingerprint(k.Owner()), Token: d.Token,
+		Keys: l.allShown(lockOf(k).spec.Keys), ID: owner.Fingerprint(k.Owner()), Token: d.Token,
 		Since: wall.Add(d.Since - d.Now), Until: wall.Add(d.Until - d.Now), Renewals: d.Renewals,
 	}, true
 }

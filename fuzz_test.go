@@ -76,7 +76,7 @@ func FuzzOptions(f *testing.F) {
 func FuzzAcquireArguments(f *testing.F) {
 	f.Add("orders:42", "orders:43", "me", int64(time.Minute), int64(0), 0, uint16(0))
 	f.Add("", "", "", int64(0), int64(-1), -1, uint16(math.MaxUint16))
-	f.Add(strings.Repeat("k", redlock.MaxKeySize+1), "b", "o", int64(time.Second), int64(1), 1, uint16(1))
+	f.Add(strings.Repeat("k", maxKeySize+1), "b", "o", int64(time.Second), int64(1), 1, uint16(1))
 	f.Add("a", "a", "o", int64(math.MaxInt64), int64(math.MaxInt64), 1, uint16(2))
 	f.Add("a", "{a}", "o", int64(2*time.Millisecond), int64(time.Hour), 9, uint16(4|32))
 	for bit := range 9 {

@@ -163,7 +163,7 @@ func (k *Lock) Handover() (Handover, error) {
 	}
 	d, ok := k.hold.HandOver()
 	if !ok {
-		return Handover{}, k.hold.Over()
+		return Handover{}, k.Err()
 	}
 	return newHandover(handover{
 		Key: []byte(k.Key()), Prefix: []byte(k.locker.opts.Prefix), Owner: []byte(k.Owner()), Token: d.Token,

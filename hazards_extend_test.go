@@ -210,7 +210,7 @@ func TestHazard21RenewalIsBounded(t *testing.T) {
 		before := masters[0].count(single.Extend)
 		<-lock.Done()
 		if held, want := time.Since(began), 4*3*time.Second+8908*time.Millisecond; held > want ||
-			held < want-redlock.MaxGrace {
+			held < want-maxGrace {
 			t.Errorf("4 renewals: held for %v, want %v", held, want)
 		}
 		settle(time.Second)

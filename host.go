@@ -5,7 +5,6 @@ import (
 	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/janitor"
 	"github.com/seed-624411e5/redlock/internal/lane"
-	"github.com/seed-624411e5/redlock/internal/limiter"
 	"github.com/seed-624411e5/redlock/internal/owner"
 	"github.com/seed-624411e5/redlock/internal/schedule"
 	"github.com/seed-624411e5/redlock/single"
@@ -32,7 +31,7 @@ func (l *Locker) initEnv() {
 	e.Registry = hold.NewRegistry[*hold.Hold](l.closing)
 	e.Tokens.Wall = l.clock.Wall
 	e.Schedule = schedule.New(l.clock.Now, l.after)
-	e.Renewals = limiter.New(hold.MaxRenewing, (*hold.Hold).Renew)
+	e.Renewals = hold.NewRenewals()
 	id := owner.Random()
 	l.crowd = contend.New(&contend.Config{
 		ID: id, Env: e, Masters: l.listeners(id), Closing: l.closing, Generation: l.opts.Generation,

@@ -119,7 +119,7 @@ func TestDoneClosesAndContextsEndByTheBound(t *testing.T) {
 			ctx := lock.Context(t.Context())
 			child, cancel := context.WithCancel(ctx)
 			<-lock.Done()
-			if early := time.Until(until); early < 0 || early > redlock.MaxGrace {
+			if early := time.Until(until); early < 0 || early > maxGrace {
 				t.Errorf("ttl %v: Done closed %v before the bound", ttl, early)
 			}
 			<-ctx.Done()

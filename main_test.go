@@ -28,6 +28,15 @@ const (
 	promptly = 10 * time.Second
 )
 
+// The limits of the package.
+const (
+	maxMasters    = 64
+	maxKeySize    = 64 << 10
+	maxPrefixSize = 1 << 10
+	maxGrace      = 200 * time.Millisecond // by default
+	maxEvents     = 1 << 14                // that wait for an Observer
+)
+
 // dial makes a Locker over servers that is closed with the test.
 func dial(tb testing.TB, servers []*redistest.Server, opts redlock.Options) *redlock.Locker {
 	tb.Helper()

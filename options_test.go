@@ -22,7 +22,7 @@ func named(names ...string) []redlock.Master {
 }
 
 func TestNewRefusesMastersThatCannotVoteTogether(t *testing.T) {
-	many := make([]string, redlock.MaxMasters+1)
+	many := make([]string, maxMasters+1)
 	for i := range many {
 		many[i] = strings.Repeat("x", i+1)
 	}
@@ -46,7 +46,7 @@ func TestNewRefusesMastersThatCannotVoteTogether(t *testing.T) {
 	for name, masters := range map[string][]redlock.Master{
 		"one master":                     named("a:6379"),
 		"two ports of one machine":       named("a:6379", "a:6380"),
-		"as many as there may be":        named(many[:redlock.MaxMasters]...),
+		"as many as there may be":        named(many[:maxMasters]...),
 		"localhost and another loopback": named("localhost:1", "127.0.0.2:1"),
 	} {
 		l, err := redlock.New(masters, redlock.Options{})
@@ -112,7 +112,7 @@ func TestBadArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		"nil context": func(a acquirer) error { return a(l, noContext, key, ttl) },
 		"empty key":   func(a acquirer) error { return a(l, ctx, "", ttl) },
 		"a key beyond all measure": func(a acquirer) error {
-			return a(l, ctx, strings.Repeat("x", redlock.MaxKeySize+1), ttl)
+			return a(l, ctx, strings.Repeat("x", maxKeySize+1), ttl)
 		},
 		"no ttl":                    func(a acquirer) error { return a(l, ctx, key, 0) },
 		"negative ttl":              func(a acquirer) error { return a(l, ctx, key, -ttl) },
@@ -152,7 +152,7 @@ func TestBadArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	}
 
 	// The control: valid arguments are sent.
-	lock, err := l.TryAcquire(ctx, strings.Repeat("x", redlock.MaxKeySize), 3*time.Second)
+	lock, err := l.TryAcquire(ctx, strings.Repeat("x", maxKeySize), 3*time.Second)
 	must(t, err)
 	if masters.asked() == 0 {
 		t.Error("the masters were not asked at all: this test shows nothing")

@@ -21,7 +21,7 @@ import (
 )
 
 func TestBadPrefixesAreRefused(t *testing.T) {
-	long := strings.Repeat("p", redlock.MaxPrefixSize)
+	long := strings.Repeat("p", maxPrefixSize)
 	for what, prefix := range map[string]string{
 		"too long": long + "p", "reserved": "redlock:queue:", "all that is reserved": "redlock:",
 	} {
@@ -34,8 +34,8 @@ func TestBadPrefixesAreRefused(t *testing.T) {
 		prefix, key string
 		ok          bool
 	}{
-		{long, strings.Repeat("k", redlock.MaxKeySize-len(long)), true},
-		{long, strings.Repeat("k", redlock.MaxKeySize-len(long)+1), false},
+		{long, strings.Repeat("k", maxKeySize-len(long)), true},
+		{long, strings.Repeat("k", maxKeySize-len(long)+1), false},
 		{"red", "lock:free", false}, // with which the whole is reserved
 		{"red", "lock", true},
 		{"a:", "redlock:free", false}, // a key is what it is without a Prefix

@@ -1,4 +1,4 @@
-package redlock_test
+package redlock
 
 import (
 	"math/bits"
@@ -6,8 +6,25 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/hold"
 )
+
+// Verdicts of rounds over two sets of masters, each a bit for each master, by the votes of all masters.
+var (
+	acquiredOfBoth = judgeBoth(electorates.acquired)
+	extendedOfBoth = judgeBoth(electorates.extended)
+	releasedOfBoth = judgeBoth(electorates.released)
+)
+
+func judgeBoth(judge func(electorates, *tally) verdict) func(before, after uint64, votes []Vote) verdict {
+	return func(before, after uint64, votes []Vote) verdict {
+		var t tally
+		for i, v := range votes {
+			t.Add(i, hold.Vote(v))
+		}
+		return judge(electorates{newElectorate("old", before), newElectorate("new", after)}, &t)
+	}
+}
 
 // There are three classes of masters: only in the old set, only in the new set, and in both sets. The verdict of a
 // round depends only on the number of votes of each kind in each class.
@@ -31,13 +48,13 @@ func (c classes) in(set int) (n, granted, refused, unknown int) {
 // The specification of two sets, for complete votes: a round is won if both sets have won it. Otherwise the worse
 // verdict counts. For an acquisition that is the missing quorum, since then waiting does not help. For extensions and
 // releases it is the loss of the lock.
-func jointSpec(one judge, worst redlock.Verdict) func(classes) redlock.Verdict {
-	return func(c classes) redlock.Verdict {
+func jointSpec(one judge, worst verdict) func(classes) verdict {
+	return func(c classes) verdict {
 		before, after := one(c.in(0)), one(c.in(1))
 		switch {
 		case before == worst || after == worst:
 			return worst
-		case before == redlock.Won:
+		case before == won:
 			return after
 		default:
 			return before
@@ -67,8 +84,8 @@ func completions(c classes, class int, f func(classes) bool) bool {
 }
 
 // unanimousInBoth is the verdict that all completions lead to, or Open when they differ.
-func unanimousInBoth(spec func(classes) redlock.Verdict, c classes) redlock.Verdict {
-	verdict, first := redlock.Undecided, true
+func unanimousInBoth(spec func(classes) verdict, c classes) verdict {
+	verdict, first := open, true
 	if completions(c, 0, func(complete classes) bool {
 		v := spec(complete)
 		if first {
@@ -78,17 +95,17 @@ func unanimousInBoth(spec func(classes) redlock.Verdict, c classes) redlock.Verd
 	}) {
 		return verdict
 	}
-	return redlock.Undecided
+	return open
 }
 
 // layOut gives each master a place, the classes one after the other, and returns the sets and the votes.
-func layOut(c classes) (before, after uint64, votes []redlock.Vote) {
+func layOut(c classes) (before, after uint64, votes []Vote) {
 	for class, v := range c {
 		for _, part := range []struct {
-			vote redlock.Vote
+			vote Vote
 			n    int
-		}{{redlock.Granted, v.granted}, {redlock.Refused, v.refused}, {redlock.Unknown, v.unknown}, {
-			redlock.Pending, v.pending,
+		}{{Granted, v.granted}, {Refused, v.refused}, {Unknown, v.unknown}, {
+			Pending, v.pending,
 		}} {
 			for range part.n {
 				if class != 1 {
@@ -131,15 +148,15 @@ func everyJointTally(most int, f func(classes)) {
 }
 
 type jointJudge struct {
-	judge func(before, after uint64, votes []redlock.Vote) redlock.Verdict
-	spec  func(classes) redlock.Verdict
+	judge func(before, after uint64, votes []Vote) verdict
+	spec  func(classes) verdict
 }
 
 func jointJudges() map[string]jointJudge {
 	return map[string]jointJudge{
-		"acquire": {redlock.AcquiredOfBoth, jointSpec(acquiredSpec, redlock.NoQuorum)},
-		"extend":  {redlock.ExtendedOfBoth, jointSpec(extendedSpec, redlock.Denied)},
-		"release": {redlock.ReleasedOfBoth, jointSpec(releasedSpec, redlock.Denied)},
+		"acquire": {acquiredOfBoth, jointSpec(acquiredSpec, noQuorum)},
+		"extend":  {extendedOfBoth, jointSpec(extendedSpec, denied)},
+		"release": {releasedOfBoth, jointSpec(releasedSpec, denied)},
 	}
 }
 
@@ -175,18 +192,18 @@ func TestTheSpecificationOfTwoSetsRejectsWrongVerdicts(t *testing.T) {
 	}
 	for name, wrong := range map[string]struct {
 		of    string
-		judge func(classes) redlock.Verdict
+		judge func(classes) verdict
 	}{
-		"a majority of all": {"acquire", func(c classes) redlock.Verdict { return redlock.Acquired(all(c)) }},
-		"only the old set": {"acquire", func(c classes) redlock.Verdict {
-			return redlock.Acquired(c.in(0))
+		"a majority of all": {"acquire", func(c classes) verdict { return acquiredOf(all(c)) }},
+		"only the old set": {"acquire", func(c classes) verdict {
+			return acquiredOf(c.in(0))
 		}},
-		"only the new set": {"acquire", func(c classes) redlock.Verdict {
-			return redlock.Acquired(c.in(1))
+		"only the new set": {"acquire", func(c classes) verdict {
+			return acquiredOf(c.in(1))
 		}},
-		"extended in the old set": {"extend", func(c classes) redlock.Verdict { return redlock.Extended(c.in(0)) }},
-		"a release that one confirms": {"release", func(c classes) redlock.Verdict {
-			return redlock.Released(c.in(1))
+		"extended in the old set": {"extend", func(c classes) verdict { return extendedOf(c.in(0)) }},
+		"a release that one confirms": {"release", func(c classes) verdict {
+			return releasedOf(c.in(1))
 		}},
 	} {
 		differs := false
@@ -204,8 +221,8 @@ func TestVerdictsOfTwoSetsDependOnNoOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 64).Draw(t, "n")
 		class := rapid.SliceOfN(rapid.IntRange(0, 2), n, n).Draw(t, "class")
-		votes := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) redlock.Vote {
-			return redlock.Vote(rapid.IntRange(0, 3).Draw(t, "vote"))
+		votes := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Vote {
+			return Vote(rapid.IntRange(0, 3).Draw(t, "vote"))
 		}), n, n).Draw(t, "votes")
 		var before, after uint64
 		var c classes
@@ -233,11 +250,11 @@ func TestVerdictsOfTwoSetsDependOnNoOrder(t *testing.T) {
 // The safety of the exchange rests on this: a vote set that wins in both sets shares a master with every vote set
 // that wins in either set.
 func TestWinnersByTwoSetsShareAMasterWithWinnersByEither(t *testing.T) {
-	votesOf := func(masters uint64, n int) []redlock.Vote {
-		votes := make([]redlock.Vote, n)
+	votesOf := func(masters uint64, n int) []Vote {
+		votes := make([]Vote, n)
 		for i := range votes {
-			if votes[i] = redlock.Refused; masters&(1<<i) != 0 {
-				votes[i] = redlock.Granted
+			if votes[i] = Refused; masters&(1<<i) != 0 {
+				votes[i] = Granted
 			}
 		}
 		return votes
@@ -250,13 +267,13 @@ func TestWinnersByTwoSetsShareAMasterWithWinnersByEither(t *testing.T) {
 				continue // with a master that nobody asks
 			}
 			for granted := range uint64(1) << n {
-				if redlock.AcquiredOfBoth(before, after, votesOf(granted, n)) != redlock.Won {
+				if acquiredOfBoth(before, after, votesOf(granted, n)) != won {
 					continue
 				}
 				cases++
 				for _, set := range [...]uint64{before, after} {
 					others := set &^ granted // what is left for somebody else's acquisition in this set alone
-					if bits.OnesCount64(others) >= redlock.Quorum(bits.OnesCount64(set)) {
+					if bits.OnesCount64(others) >= Quorum(bits.OnesCount64(set)) {
 						t.Fatalf("sets %b and %b: %b wins by both, and %b by one", before, after, granted, others)
 					}
 				}

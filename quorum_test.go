@@ -1,18 +1,39 @@
-package redlock_test
+package redlock
 
 import (
 	"fmt"
 	"math/bits"
 	"testing"
 
-	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/hold"
 )
 
 const mostMasters = 9 // of the exhaustive tests
 
+// Verdicts of an acquisition, an extension and a release with so many votes of each kind among n masters.
+var (
+	acquiredOf = judgeBy(electorates.acquired)
+	extendedOf = judgeBy(electorates.extended)
+	releasedOf = judgeBy(electorates.released)
+)
+
+func judgeBy(judge func(electorates, *tally) verdict) func(n, granted, refused, unknown int) verdict {
+	return func(n, granted, refused, unknown int) verdict {
+		var t tally
+		i := 0
+		for vote, count := range map[Vote]int{Granted: granted, Refused: refused, Unknown: unknown} {
+			for range count {
+				t.Add(i, hold.Vote(vote))
+				i++
+			}
+		}
+		return judge(electorates{newElectorate("", 1<<n-1)}, &t)
+	}
+}
+
 func TestAQuorumIsTheLeastMajority(t *testing.T) {
 	for n := 1; n <= mostMasters; n++ {
-		quorum := redlock.Quorum(n)
+		quorum := Quorum(n)
 		if quorum != n/2+1 {
 			t.Errorf("quorum of %d is %d", n, quorum)
 		}
@@ -38,49 +59,49 @@ func TestAQuorumIsTheLeastMajority(t *testing.T) {
 // The specification gives the verdict for a complete set of votes. The verdict for an incomplete set follows: a round
 // is decided as soon as, and not before, all possible completions of the votes lead to the same verdict.
 
-func acquiredSpec(n, granted, refused, _ int) redlock.Verdict {
+func acquiredSpec(n, granted, refused, _ int) verdict {
 	switch quorum := n/2 + 1; {
 	case granted >= quorum:
-		return redlock.Won
+		return won
 	case granted+refused >= quorum: // enough to ask
-		return redlock.Denied
+		return denied
 	default:
-		return redlock.NoQuorum
+		return noQuorum
 	}
 }
 
-func extendedSpec(n, granted, refused, _ int) redlock.Verdict {
+func extendedSpec(n, granted, refused, _ int) verdict {
 	switch quorum := n/2 + 1; {
 	case granted >= quorum:
-		return redlock.Won
+		return won
 	case n-refused < quorum: // those that may still have it are too few
-		return redlock.Denied
+		return denied
 	default:
-		return redlock.NoQuorum
+		return noQuorum
 	}
 }
 
-func releasedSpec(n, granted, refused, _ int) redlock.Verdict {
+func releasedSpec(n, granted, refused, _ int) verdict {
 	switch quorum := n/2 + 1; {
 	case refused >= quorum: // a majority did not have it
-		return redlock.Denied
+		return denied
 	case granted+refused >= quorum: // on a majority it is gone
-		return redlock.Won
+		return won
 	default:
-		return redlock.NoQuorum
+		return noQuorum
 	}
 }
 
-type judge func(n, granted, refused, unknown int) redlock.Verdict
+type judge func(n, granted, refused, unknown int) verdict
 
 // unanimous is the verdict that all completions of a set of votes lead to, or Open when they differ.
-func unanimous(spec judge, n, granted, refused, unknown int) redlock.Verdict {
+func unanimous(spec judge, n, granted, refused, unknown int) verdict {
 	missing := n - granted - refused - unknown
 	verdict := spec(n, granted+missing, refused, unknown)
 	for g := range missing + 1 {
 		for r := range missing - g + 1 {
 			if spec(n, granted+g, refused+r, unknown+missing-g-r) != verdict {
-				return redlock.Undecided
+				return open
 			}
 		}
 	}
@@ -89,9 +110,9 @@ func unanimous(spec judge, n, granted, refused, unknown int) redlock.Verdict {
 
 func TestAVerdictHoldsForAllPossibleLaterVotes(t *testing.T) {
 	for name, test := range map[string]struct{ judge, spec judge }{
-		"acquire": {redlock.Acquired, acquiredSpec},
-		"extend":  {redlock.Extended, extendedSpec},
-		"release": {redlock.Released, releasedSpec},
+		"acquire": {acquiredOf, acquiredSpec},
+		"extend":  {extendedOf, extendedSpec},
+		"release": {releasedOf, releasedSpec},
 	} {
 		t.Run(name, func(t *testing.T) {
 			everyTally(func(n, granted, refused, unknown int) {
@@ -121,17 +142,17 @@ func everyTally(f func(n, granted, refused, unknown int)) {
 
 func TestTheSpecificationRejectsWrongVerdicts(t *testing.T) {
 	for name, wrong := range map[string]judge{
-		"half is enough": func(n, g, r, u int) redlock.Verdict {
+		"half is enough": func(n, g, r, u int) verdict {
 			if g*2 >= n {
-				return redlock.Won
+				return won
 			}
-			return redlock.Acquired(n, g, r, u)
+			return acquiredOf(n, g, r, u)
 		},
-		"never gives up": func(n, g, r, u int) redlock.Verdict {
-			if v := redlock.Acquired(n, g, r, u); v == redlock.Won {
+		"never gives up": func(n, g, r, u int) verdict {
+			if v := acquiredOf(n, g, r, u); v == won {
 				return v
 			}
-			return redlock.Undecided
+			return open
 		},
 	} {
 		differs := false
@@ -147,10 +168,10 @@ func TestTheSpecificationRejectsWrongVerdicts(t *testing.T) {
 // An even number of masters can split evenly: that is a loss, and not a reason to wait.
 func TestHazard07EvenSplitsAreDecided(t *testing.T) {
 	for n := 2; n <= mostMasters; n += 2 {
-		if got := redlock.Acquired(n, n/2, n/2, 0); got != redlock.Denied {
+		if got := acquiredOf(n, n/2, n/2, 0); got != denied {
 			t.Errorf("%d granted, %d refused: verdict %d, want denied", n/2, n/2, got)
 		}
-		if got := redlock.Acquired(n, n/2, 0, n/2); got != redlock.NoQuorum {
+		if got := acquiredOf(n, n/2, 0, n/2); got != noQuorum {
 			t.Errorf("%d granted, %d unknown: verdict %d, want no quorum", n/2, n/2, got)
 		}
 	}
@@ -159,9 +180,9 @@ func TestHazard07EvenSplitsAreDecided(t *testing.T) {
 			return
 		}
 		for name, judge := range map[string]judge{
-			"acquire": redlock.Acquired, "extend": redlock.Extended, "release": redlock.Released,
+			"acquire": acquiredOf, "extend": extendedOf, "release": releasedOf,
 		} {
-			if judge(n, granted, refused, unknown) == redlock.Undecided {
+			if judge(n, granted, refused, unknown) == open {
 				t.Errorf("%s: all %d votes are in (%d, %d, %d) and nothing is decided", name, n, granted, refused,
 					unknown)
 			}
@@ -170,12 +191,12 @@ func TestHazard07EvenSplitsAreDecided(t *testing.T) {
 }
 
 func TestVotesHaveNames(t *testing.T) {
-	got := fmt.Sprint(redlock.Pending, redlock.Granted, redlock.Refused, redlock.Unknown)
+	got := fmt.Sprint(Pending, Granted, Refused, Unknown)
 	if want := "pending granted refused unknown"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	var zero redlock.Vote
-	if zero == redlock.Granted {
+	var zero Vote
+	if zero == Granted {
 		t.Error("a vote that no master gave counts as granted")
 	}
 }
@@ -184,7 +205,7 @@ func BenchmarkQuorum(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		for unknown := range 3 {
-			redlock.Acquired(5, 3-unknown, 1, unknown)
+			acquiredOf(5, 3-unknown, 1, unknown)
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/seed-624411e5/redlock/internal/janitor"
 	"github.com/seed-624411e5/redlock/internal/lane"
-	"github.com/seed-624411e5/redlock/internal/limiter"
 	"github.com/seed-624411e5/redlock/internal/retention"
 	"github.com/seed-624411e5/redlock/internal/schedule"
 	"github.com/seed-624411e5/redlock/single"
@@ -19,22 +18,27 @@ type Env struct {
 	Rules
 	Host
 	Watch // nil without an observer
+	Clock
 
 	Sets     []Set // of masters that decide
 	Lanes    []*lane.Lane
 	Prepare  func(*single.Request) // before a request is sent; called with the mutex held
-	Now      func() time.Duration
-	After    func(time.Duration, func()) schedule.Timer
-	Jitter   func(time.Duration) time.Duration
 	Identity string
 
 	Schedule *schedule.Schedule
-	Renewals *limiter.Limiter[*Hold]
+	Renewals *Renewals
 	Janitor  *janitor.Janitor
 	Registry *Registry[*Hold]
 	Tokens   Tokens
 	Retained retention.Keys
 	spare    sync.Pool // of *roundWait
+}
+
+// Clock has the time of one process, and its source of chance.
+type Clock struct {
+	Now    func() time.Duration
+	After  func(time.Duration, func()) schedule.Timer
+	Jitter func(most time.Duration) time.Duration
 }
 
 // Set is one set of masters: bit i of Members is the i-th master.

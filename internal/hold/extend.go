@@ -33,13 +33,14 @@ type extending struct {
 // after an extension that does not serve: ask again. After a failure the hold keeps its old end, unless it is over.
 func (h *Hold) Extend(ctx context.Context, ttl, asOf time.Duration, asked int) (done bool, f *Failure) {
 	w := h.env.newRoundWait()
-	r, serves := h.extend(ttl, asked, asOf, w)
+	e := (*extended)(h)
+	r, serves := e.begin(ttl, asked, asOf, w)
 	if r == nil {
 		return true, &Failure{Fault: Ended, Op: single.Extend}
 	}
 	decided := w.wait(ctx, h.terms.Timeout, r)
 	if !serves {
-		h.waited()
+		e.waited()
 	}
 	if !decided {
 		return true, &Failure{Fault: Cancelled, Op: single.Extend}
@@ -47,7 +48,7 @@ func (h *Hold) Extend(ctx context.Context, ttl, asOf time.Duration, asked int) (
 	h.env.recycle(w)
 	// This also holds for an extension that this call only waited for: the goroutine that began it may not have
 	// applied it yet.
-	over, f := h.extended(r)
+	over, f := e.apply(r)
 	return serves || over, f
 }
 
@@ -58,86 +59,90 @@ func (h *Hold) Extensions() int {
 	return h.extending.begun
 }
 
+// extended is a Hold as its extensions know it.
+type extended Hold
+
 // waited records that one caller less waits for the next extension: the caller is about to ask for it, or was
 // cancelled. With the last caller, waited forgets the ttl that these callers wanted.
-func (h *Hold) waited() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.extending.waiting--; h.extending.waiting == 0 {
-		h.extending.wanted = 0
+func (e *extended) waited() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.extending.waiting--; e.extending.waiting == 0 {
+		e.extending.wanted = 0
 	}
 }
 
-// extend adds the observer to the extension under way or, if there is none, begins an extension. It begins none after
+// begin adds the observer to the extension under way or, if there is none, begins an extension. It begins none after
 // validity has ended: another owner may have had the key since. asked is the number of extensions that had begun when
 // the caller came. serves reports that this extension began after that, and is for at least ttl. A new extension
 // counts from asOf. r is nil if the hold is over.
-func (h *Hold) extend(ttl time.Duration, asked int, asOf time.Duration,
+func (e *extended) begin(ttl time.Duration, asked int, asOf time.Duration,
 	observer decisionObserver,
 ) (r *round, serves bool) {
-	if h.Err() != nil {
+	if (*Hold)(e).Err() != nil {
 		return nil, false
 	}
 	var after effects
 	defer after.run()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.state.Over() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.state.Over() {
 		return nil, false
 	}
-	x := &h.extending
+	x := &e.extending
 	if x.begun > asked && x.latest.request.TTL >= ttl {
 		if !x.latest.addObserverLocked(observer) {
 			after.observer, after.observed = observer, x.latest
 		}
 		return x.latest, true
 	}
-	for _, r := range [...]*round{x.latest, h.renewal.round} {
+	for _, r := range [...]*round{x.latest, e.renewal.round} {
 		if r != nil && r.addObserverLocked(observer) {
 			x.wanted = max(x.wanted, ttl)
 			x.waiting++
 			return r, false
 		}
 	}
-	r = h.newExtensionLocked(max(ttl, x.wanted), asOf, observer)
+	r = e.newRoundLocked(max(ttl, x.wanted), asOf, observer)
 	x.latest, x.wanted = r, 0
 	if x.begun++; x.begun == 1 {
-		after.unpassed = h
+		after.unpassed = (*Hold)(e)
 	}
-	h.issueLocked(r, &after)
+	r.issueLocked(&after)
 	return r, true
 }
 
-// newExtensionLocked prepares an extension, of a configuration that was current as of then.
-func (h *Hold) newExtensionLocked(ttl, asOf time.Duration, observer decisionObserver) *round {
-	h.longest = max(h.longest, ttl)
-	r := h.newRoundLocked(h.request(single.Request{Op: single.Extend, TTL: ttl}), observer)
+// newRoundLocked prepares an extension, of a configuration that was current as of then.
+func (e *extended) newRoundLocked(ttl, asOf time.Duration, observer decisionObserver) *round {
+	e.longest = max(e.longest, ttl)
+	h := (*Hold)(e)
+	r := newRoundLocked(h, h.request(single.Request{Op: single.Extend, TTL: ttl}), observer)
 	r.repairs = true
 	r.start = min(r.start, asOf)
 	return r
 }
 
-// extended applies a decided extension. It also reports that the hold is over.
-func (h *Hold) extended(r *round) (over bool, f *Failure) {
+// apply applies a decided extension. It also reports that the hold is over.
+func (e *extended) apply(r *round) (over bool, f *Failure) {
 	var after effects
 	defer after.run()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	f = h.extendedLocked(r, &after)
-	return h.state.Over(), f
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f = e.applyLocked(r, &after)
+	return e.state.Over(), f
 }
 
-// extendedLocked applies a decided extension. The extension counts only if it was decided before the old bound. Until
+// applyLocked applies a decided extension. The extension counts only if it was decided before the old bound. Until
 // then no other owner could have had a quorum; afterwards one could, in between.
-func (h *Hold) extendedLocked(r *round, after *effects) *Failure {
-	late := h.env.Now() >= h.until
+func (e *extended) applyLocked(r *round, after *effects) *Failure {
+	h, now := (*Hold)(e), e.env.Now()
 	switch {
 	case h.state.Over():
-	case late:
-		h.lapseLocked(after)
+	case now >= h.span.until:
+		h.overLocked(h.span.why(now), nil, after)
 		h.releaseLocked(nil, after)
 	case r.verdict == Won:
-		h.bindLocked(r, r.validUntil())
+		(*attended)(h).bindLocked(r, r.validUntil())
 		return nil
 	case r.verdict == Denied:
 		h.overLocked(Lost, r.resultLocked(), after)

@@ -72,69 +72,73 @@ func (r *round) spareLocked(token uint64) uint64 {
 // again only while others try to acquire the key; see [Lead].
 const maxRaises = 4
 
+// fenced is a Hold as one that gets a token.
+type fenced Hold
+
 // fence finds the token of a lock after it has won its acquisition r. If the masters' counters differ, it sends one
 // more round, and further rounds if counters have grown since. On error nothing has been released yet.
-func (h *Hold) fence(ctx context.Context, r *round) *Failure {
-	token, agreed := h.agreed(r)
+func (f *fenced) fence(ctx context.Context, r *round) *Failure {
+	token, agreed := f.agreed(r)
 	switch {
-	case h.terms.Publishes && (!agreed || token != r.request.Token):
+	case f.terms.Publishes && (!agreed || token != r.request.Token):
 		return &Failure{Fault: OtherToken, Op: r.request.Op}
 	case agreed:
 		return nil
 	}
 	spare := r.request.Spare
-	return h.raise(ctx, h.owner, token+spare+1, spare, r.refusal()) // a counter may have got to token+spare
+	return f.raise(ctx, f.owner, token+spare+1, spare, r.refusal()) // a counter may have got to token+spare
 }
 
 // raise asks a quorum of masters that have owner's key to accept a token, beginning with this one, and spare more
 // tokens after it. If the masters do not have the key, the failure is refusal.
-func (h *Hold) raise(ctx context.Context, owner string, token, spare uint64, refusal Fault) *Failure {
+func (f *fenced) raise(ctx context.Context, owner string, token, spare uint64, refusal Fault) *Failure {
 	for n := 1; ; n++ {
 		if token > single.MaxToken-spare {
 			return &Failure{Fault: LastToken, Op: single.Raise}
 		}
+		h := (*Hold)(f)
 		request := h.request(single.Request{Op: single.Raise, Token: token, Spare: spare})
 		request.Owner = owner
-		raise, f := h.run(ctx, request)
-		if f != nil {
-			return f
+		raise, failure := h.run(ctx, request)
+		if failure != nil {
+			return failure
 		}
-		counter, f := h.raised(raise, refusal)
-		if f == nil || counter < token || n == maxRaises {
-			return f
+		counter, failure := f.raised(raise, refusal)
+		if failure == nil || counter < token || n == maxRaises {
+			return failure
 		}
 		token = counter + Lead(counter, n)
 	}
 }
 
 // agreed takes the token of a won acquisition if a quorum has returned it. Otherwise it returns the greatest that was.
-func (h *Hold) agreed(r *round) (token uint64, agreed bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (f *fenced) agreed(r *round) (token uint64, agreed bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if token, agreed = r.greatestLocked(); agreed {
-		h.takeTokensLocked(token, r.spareLocked(token))
+		f.takeTokensLocked(token, r.spareLocked(token))
 	}
 	return token, agreed
 }
 
 // takeTokensLocked records the token, and the spare tokens after it that belong to this hold.
-func (h *Hold) takeTokensLocked(token, spare uint64) {
-	h.token, h.passing.lastToken = token, token+spare
-	h.env.Tokens.Observe(h.passing.lastToken)
+func (f *fenced) takeTokensLocked(token, spare uint64) {
+	f.token, f.passing.lastToken = token, token+spare
+	f.env.Tokens.Observe(f.passing.lastToken)
 }
 
 // raised takes the token that a decided raise asked for, if a quorum has accepted it. Otherwise it returns the greatest
 // counter of the masters that refused.
-func (h *Hold) raised(raise *round, refusal Fault) (counter uint64, _ *Failure) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (f *fenced) raised(raise *round, refusal Fault) (counter uint64, _ *Failure) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for i := range raise.ballots {
 		if b := &raise.ballots[i]; b.vote == Refused {
 			counter = max(counter, b.Reply.Token)
 		}
 	}
 	if raise.verdict == Won {
-		h.takeTokensLocked(raise.request.Token, raise.spareLocked(raise.request.Token))
+		f.takeTokensLocked(raise.request.Token, raise.spareLocked(raise.request.Token))
 	}
 	if raise.verdict != Denied {
 		counter = 0
@@ -144,5 +148,5 @@ func (h *Hold) raised(raise *round, refusal Fault) (counter uint64, _ *Failure) 
 
 // Raise asks a quorum of masters that have owner's keys to accept this token or a greater one.
 func (h *Hold) Raise(ctx context.Context, owner string, token uint64) *Failure {
-	return h.raise(ctx, owner, token, 0, Absent)
+	return (*fenced)(h).raise(ctx, owner, token, 0, Absent)
 }

@@ -20,10 +20,8 @@ type Hold struct {
 
 	entry Entry[*Hold]
 
-	until  time.Duration // when validity ends, by Env.Now; 0 before it was acquired
-	since  time.Duration // when the acquisition began that was won
-	atMost time.Duration // until never passes this; 0: no limit
-	unused bool          // it was not needed, so that its key is not kept for a while
+	span   span
+	unused bool // it was not needed, so that its key is not kept for a while
 	state  State
 	over   error         // why the hold is over; nil while it is not
 	ending *round        // the release, once there is one
@@ -137,12 +135,12 @@ func (h *Hold) begin(request single.Request, observer decisionObserver) *round {
 	if h.state.Over() {
 		return nil
 	}
-	r := h.newRoundLocked(request, observer)
+	r := newRoundLocked(h, request, observer)
 	if takes(request.Op) {
 		r.start = min(r.start, h.asOf)
 	}
 	r.verifies = request.Op == single.Extend // what is to extend something takes its turn; see extend.go
-	h.issueLocked(r, &after)
+	r.issueLocked(&after)
 	return r
 }
 
@@ -156,7 +154,7 @@ func (h *Hold) acquired(ctx context.Context, r *round) *Failure {
 	fences := r.verdict == Won && h.terms.Fenced && h.token == 0
 	h.mu.Unlock()
 	if fences {
-		if f := h.fence(ctx, r); f != nil {
+		if f := (*fenced)(h).fence(ctx, r); f != nil {
 			return f
 		}
 	}
@@ -165,8 +163,8 @@ func (h *Hold) acquired(ctx context.Context, r *round) *Failure {
 	until := r.validUntil()
 	h.passing.ends, h.passing.bound = r.start+h.passing.window, until
 	if h.terms.MaxHold > 0 {
-		h.atMost = h.env.Later(r.start, h.terms.MaxHold)
-		until = min(until, h.atMost)
+		h.span.atMost = h.env.Later(r.start, h.terms.MaxHold)
+		until = min(until, h.span.atMost)
 	}
 	if h.state.Over() { // the Locker was shut down
 		return &Failure{Fault: Closed, Op: r.request.Op}
@@ -183,33 +181,11 @@ func (h *Hold) acquired(ctx context.Context, r *round) *Failure {
 			h.states[i].continuityUnknown = false
 		}
 	}
-	h.since = r.start
+	h.span.since = r.start
 	h.state.Acquire()
-	h.bindLocked(r, until)
+	(*attended)(h).bindLocked(r, until)
 	return nil
 }
-
-// bindLocked moves the bound, never back, and schedules the next action: the renewal, or the end.
-func (h *Hold) bindLocked(r *round, until time.Duration) {
-	if h.atMost > 0 {
-		until = min(until, h.atMost)
-	}
-	h.until = max(h.until, until)
-	h.renewal.plan(h.terms, r.start, r.request.TTL)
-	h.scheduleLocked()
-}
-
-// Owner returns the value that proves on the masters who holds the keys. It is a secret.
-func (h *Hold) Owner() string { return h.owner }
-
-// Rename sets the owner before the keys are asked for.
-func (h *Hold) Rename(value string) { h.owner = value }
-
-// ID tells the holds of one owner apart; "" for plain locks.
-func (h *Hold) ID() string { return h.id }
-
-// Terms returns the hold's terms.
-func (h *Hold) Terms() *Terms { return h.terms }
 
 // Handle returns the owner of the hold.
 func (h *Hold) Handle() Handle { return h.handle }
@@ -225,7 +201,7 @@ func (h *Hold) Token() uint64 {
 func (h *Hold) Left() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	left := h.until - h.env.Now()
+	left := h.span.until - h.env.Now()
 	if h.state.Over() {
 		left = min(left, 0)
 	}
@@ -244,10 +220,10 @@ func (h *Hold) Held() (d Status, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.env.Now()
-	if h.state.Over() || now >= h.until { // until is 0 of one that is being acquired
+	if h.state.Over() || now >= h.span.until { // until is 0 of one that is being acquired
 		return Status{}, false
 	}
-	return Status{now, h.since, h.until, h.token, h.renewal.count}, true
+	return Status{now, h.span.since, h.span.until, h.token, h.renewal.count}, true
 }
 
 // HeldAt reports whether the hold was ever held and, if so, for how long at a time.
@@ -257,7 +233,7 @@ func (h *Hold) HeldAt(t time.Duration) (held bool, d time.Duration) {
 	if !h.state.Held {
 		return false, 0
 	}
-	return true, t - h.since
+	return true, t - h.span.since
 }
 
 // Err returns nil while the hold is held, and then why not. It reads the clock, so it knows of an end that no timer has
@@ -267,17 +243,10 @@ func (h *Hold) Err() error {
 	defer after.run()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.state.Over() && h.env.Now() >= h.until {
-		h.lapseLocked(&after)
+	if now := h.env.Now(); !h.state.Over() && now >= h.span.until {
+		h.overLocked(h.span.why(now), nil, &after)
 		h.releaseLocked(nil, &after)
 	}
-	return h.over
-}
-
-// Over returns why the hold is over, nil while it is not; it does not read the clock.
-func (h *Hold) Over() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	return h.over
 }
 
@@ -300,18 +269,6 @@ func (h *Hold) Done() <-chan struct{} {
 		}
 	}
 	return h.done
-}
-
-// lapseLocked ends the hold because its validity has ended, or is about to.
-func (h *Hold) lapseLocked(after *effects) {
-	switch {
-	case h.atMost > 0 && h.until >= h.atMost:
-		h.overLocked(MaxHold, nil, after)
-	case h.env.Now() < h.until:
-		h.overLocked(InGrace, nil, after)
-	default:
-		h.overLocked(Lapsed, nil, after)
-	}
 }
 
 // Verify asks the masters whether they still have the keys, and returns nil if a quorum has them.
@@ -363,7 +320,7 @@ func (h *Hold) HandOver() (d Handed, ok bool) {
 		d = Handed{h.token, h.inDoubtLocked()}
 		h.overLocked(HandedOver, nil, &after)
 		if h.env.Watch != nil {
-			h.env.Watch.HandedOver(h, h.env.Now()-h.since)
+			h.env.Watch.HandedOver(h, h.env.Now()-h.span.since)
 		}
 	}
 	h.mu.Unlock()
@@ -376,15 +333,4 @@ func (h *Hold) HandOver() (d Handed, ok bool) {
 	after.run()
 	h.env.Registry.Leave(&h.entry) // only now: Close has to wait for what leaves the masters' queues
 	return d, true
-}
-
-// Follow makes calls, one for each master, follow the hold's operations that are under way there.
-func (h *Hold) Follow(calls []lane.Call, timeout time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for i := range calls {
-		if c, last := &calls[i], h.states[i].last; last != nil {
-			c.After, c.Deadline = last, c.Deadline.Add(max(timeout, h.env.Lanes[i].Patience()))
-		}
-	}
 }

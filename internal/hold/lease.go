@@ -105,6 +105,15 @@ func sets(c *lane.Call) bool {
 	return c.Request.Op == single.Acquire || c.Request.Op == single.Extend && c.Request.Repair
 }
 
+// Owner returns the value that proves on the masters who holds the keys. It is a secret.
+func (e *Lease) Owner() string { return e.owner }
+
+// Rename sets the owner before the keys are asked for.
+func (e *Lease) Rename(value string) { e.owner = value }
+
+// ID tells the holds of one owner apart; "" for plain locks.
+func (e *Lease) ID() string { return e.id }
+
 // QueuedOn returns the masters that may have the Locker in their queues because of this lease or of its predecessors.
 func (e *Lease) QueuedOn() uint64 {
 	e.mu.Lock()
@@ -133,5 +142,16 @@ func (e *Lease) QueueOn(waiterID string, masters uint64, inherited bool) {
 func (e *Lease) queueOnLocked(masters uint64) {
 	for i := range e.states {
 		e.states[i].queued = e.states[i].queued || masters&(1<<i) != 0
+	}
+}
+
+// Follow makes calls, one for each master, follow the operations of its holds that are under way there.
+func (e *Lease) Follow(calls []lane.Call, timeout time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i := range calls {
+		if c, last := &calls[i], e.states[i].last; last != nil {
+			c.After, c.Deadline = last, c.Deadline.Add(max(timeout, e.present.env.Lanes[i].Patience()))
+		}
 	}
 }

@@ -55,7 +55,7 @@ type passing struct {
 }
 
 // MayPass reports that the hold may be passed on at all while its window lasts.
-func (h *Hold) MayPass() bool { return h.passing.window > 0 }
+func (e *Lease) MayPass() bool { return e.passing.window > 0 }
 
 // Passable returns until when the hold may be passed on, if that may be now; 0 if not.
 func (h *Hold) Passable(now time.Duration) (until time.Duration) {
@@ -68,10 +68,10 @@ func (h *Hold) Passable(now time.Duration) (until time.Duration) {
 }
 
 // Remind notes that those who wait are going to be reminded when the window is over. It reports whether that is new.
-func (h *Hold) Remind() (first bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	first, h.passing.reminds = !h.passing.reminds, true
+func (e *Lease) Remind() (first bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	first, e.passing.reminds = !e.passing.reminds, true
 	return first
 }
 
@@ -86,7 +86,7 @@ type Offer struct {
 func (o *Offer) Key() string { return o.hold.terms.Keys[0] }
 
 // Held returns the hold, and for how long it was held.
-func (o *Offer) Held() (*Hold, time.Duration) { return o.hold, o.hold.env.Now() - o.hold.since }
+func (o *Offer) Held() (*Hold, time.Duration) { return o.hold, o.hold.env.Now() - o.hold.span.since }
 
 // To passes the keys on to next, the hold of an acquisition on these terms, which fit. It reports false if Close has
 // given the hold up; then there is no next hold.
@@ -100,7 +100,7 @@ func (o *Offer) To(next *Hold, handle Handle, t *Terms) bool {
 		h.leaving = nil // the successor is going to leave, too
 	}
 	next.env, next.handle, next.terms, next.Lease = h.env, handle, t, h.Lease
-	return h.succeedLocked(next, o.Now)
+	return o.succeedLocked(next)
 }
 
 // passableLocked reports that nothing about the hold is in doubt, and that its window lasts.
@@ -119,16 +119,17 @@ func (o *Offer) Fits(t *Terms) bool {
 		o.Now+t.Grace < bound
 }
 
-// succeedLocked makes next the hold that has h's keys on the masters. It reports false if Close has abandoned h.
-func (h *Hold) succeedLocked(next *Hold, now time.Duration) bool {
-	t := next.terms
-	next.since, next.until = now, h.passing.bound
+// succeedLocked makes next the hold that has the keys on the masters. It reports false if Close has given the former
+// one up.
+func (o *Offer) succeedLocked(next *Hold) bool {
+	h, t, now := o.hold, next.terms, o.Now
+	next.span.since, next.span.until = now, h.passing.bound
 	if t.Fenced {
 		next.token = h.token + 1
 	}
 	if t.MaxHold > 0 {
-		next.atMost = h.env.Later(now, t.MaxHold)
-		next.until = min(next.until, next.atMost)
+		next.span.atMost = h.env.Later(now, t.MaxHold)
+		next.span.until = min(next.span.until, next.span.atMost)
 	}
 	next.state.Acquire()
 	if !h.env.Registry.Replace(&h.entry, &next.entry, next) {
@@ -136,6 +137,6 @@ func (h *Hold) succeedLocked(next *Hold, now time.Duration) bool {
 	}
 	h.present, h.queued = next, true
 	next.renewal.plan(t, now, t.TTL)
-	next.scheduleLocked()
+	(*attended)(next).scheduleLocked()
 	return true
 }

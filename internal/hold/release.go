@@ -76,7 +76,7 @@ func (h *Hold) overLocked(why Why, lost *Result, after *effects) {
 	}
 	after.over, after.reason = h.handle, h.over
 	if watch := h.env.Watch; watch != nil && h.state.Held && why.Surprises() {
-		watch.Lost(h, h.over, h.env.Now()-h.since)
+		watch.Lost(h, h.over, h.env.Now()-h.span.since)
 	}
 }
 
@@ -152,7 +152,7 @@ func (e *leaving) end() {
 
 // sendLocked sends the release.
 func (e *leaving) sendLocked(h *Hold, after *effects) {
-	request := h.request(single.Request{Op: single.Release, TTL: h.longest, Keep: h.keepLocked(), Reserve: e.reserve})
+	request := h.request(single.Request{Op: single.Release, TTL: h.longest, Keep: keepLocked(h), Reserve: e.reserve})
 	if request.Keep > 0 {
 		request.KeepAs = owner.NewKept(h.env.Identity)
 	}
@@ -161,8 +161,8 @@ func (e *leaving) sendLocked(h *Hold, after *effects) {
 		request.Waiter = h.waiterID
 	}
 	h.state.Release(len(h.states))
-	h.ending = h.newRoundLocked(request, e.observer)
-	h.issueLocked(h.ending, after)
+	h.ending = newRoundLocked(h, request, e.observer)
+	h.ending.issueLocked(after)
 	if len(e.unclaimed) > 0 && !allUnclaimed && h.waiterID != "" {
 		after.leave(h, e.unclaimed, EveryMaster)
 	}
@@ -171,12 +171,13 @@ func (e *leaving) sendLocked(h *Hold, after *effects) {
 	}
 }
 
-// keepLocked returns the time for which a release leaves the keys, by the fastest of clocks; 0: it removes the keys.
-func (h *Hold) keepLocked() time.Duration {
+// keepLocked returns the time for which the release of h leaves the keys, by the fastest of clocks; 0: it removes the
+// keys.
+func keepLocked(h *Hold) time.Duration {
 	if h.terms.MinHold == 0 || !h.state.Held || h.unused || !h.state.Why.Keeps() {
 		return 0
 	}
-	left := h.env.Later(h.since, h.terms.MinHold) - h.env.Now()
+	left := h.env.Later(h.span.since, h.terms.MinHold) - h.env.Now()
 	if left <= 0 {
 		return 0
 	}

@@ -1,6 +1,10 @@
 package hold
 
-import "time"
+import (
+	"time"
+
+	"github.com/seed-624411e5/redlock/internal/limiter"
+)
 
 // renewal is a hold's plan for its own extension. The lock's mutex guards it.
 type renewal struct {
@@ -33,110 +37,121 @@ func (e *Env) retryIn(ttl time.Duration) time.Duration {
 	return base/2 + e.Jitter(base)
 }
 
+// attended is a Hold as the schedule and its renewals know it.
+type attended Hold
+
+// bindLocked moves the bound, never back, after a round that was won, and schedules the next action: the renewal, or
+// the end.
+func (a *attended) bindLocked(r *round, until time.Duration) {
+	a.span.extend(until)
+	a.renewal.plan(a.terms, r.start, r.request.TTL)
+	a.scheduleLocked()
+}
+
 // dueLocked returns the time of the hold's next action.
-func (h *Hold) dueLocked() time.Duration {
-	if h.state.Over() {
-		return h.until
+func (a *attended) dueLocked() time.Duration {
+	if a.state.Over() {
+		return a.span.until
 	}
-	at := h.until - h.terms.Grace
+	at := a.span.until - a.terms.Grace
 	switch {
-	case h.renewal.round != nil:
-		at = min(at, h.renewal.deadline)
-	case h.renewal.at > 0:
-		at = min(at, h.renewal.at)
+	case a.renewal.round != nil:
+		at = min(at, a.renewal.deadline)
+	case a.renewal.at > 0:
+		at = min(at, a.renewal.at)
 	}
 	return at
 }
 
 // scheduleLocked makes sure that attend is called for the hold's next action.
-func (h *Hold) scheduleLocked() { h.env.Schedule.Set(&h.attention, h.dueLocked(), (*attended)(h)) }
+func (a *attended) scheduleLocked() { a.env.Schedule.Set(&a.attention, a.dueLocked(), a) }
 
-// attended is a Hold as the schedule and its renewals know it.
-type attended Hold
-
-// Fire implements [schedule.Target].
-func (a *attended) Fire() { (*Hold)(a).attend() }
-
-// attend is called when the hold is due. It ends the hold, renews it, or abandons a renewal that takes too long.
-func (h *Hold) attend() {
+// Fire implements [schedule.Target]: the hold is due. Fire ends it, renews it, or abandons a renewal that takes too
+// long.
+func (a *attended) Fire() {
 	var after effects
 	defer after.run()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	now := h.env.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.env.Now()
 	switch {
-	case h.state.Over():
-		h.lapsedLocked(now, &after)
-	case now >= h.until-h.terms.Grace:
-		h.lapseLocked(&after)
-		h.lapsedLocked(now, &after)
-	case h.renewal.round != nil && now >= h.renewal.deadline:
-		after.late = h.renewal.round // onDecided schedules the hold again
-	case h.renewal.round == nil && h.renewal.at > 0 && now >= h.renewal.at:
-		h.renewal.at = 0 // until the next one is planned
-		h.scheduleLocked()
-		after.renews = h
+	case a.state.Over():
+		a.lapsedLocked(now, &after)
+	case now >= a.span.until-a.terms.Grace:
+		(*Hold)(a).overLocked(a.span.why(now), nil, &after)
+		a.lapsedLocked(now, &after)
+	case a.renewal.round != nil && now >= a.renewal.deadline:
+		after.late = a.renewal.round // onDecided schedules the hold again
+	case a.renewal.round == nil && a.renewal.at > 0 && now >= a.renewal.at:
+		a.renewal.at = 0 // until the next one is planned
+		a.scheduleLocked()
+		after.renews = a
 	default:
-		h.scheduleLocked()
+		a.scheduleLocked()
 	}
 }
 
 // lapsedLocked releases a lapsed hold once its validity has ended. Until then the holder uses its grace to finish,
 // and no other owner may have the key.
-func (h *Hold) lapsedLocked(now time.Duration, after *effects) {
+func (a *attended) lapsedLocked(now time.Duration, after *effects) {
 	switch {
-	case h.state.Phase != Grace: // it was called just before
-	case now >= h.until:
-		h.releaseLocked(nil, after)
+	case a.state.Phase != Grace: // it was called just before
+	case now >= a.span.until:
+		(*Hold)(a).releaseLocked(nil, after)
 	default:
-		h.scheduleLocked()
+		a.scheduleLocked()
 	}
 }
 
-// Renew sends a renewal. It reports false if it sends none: the hold is over, or a renewal is under way, or the
+// renew sends a renewal. It reports false if it sends none: the hold is over, or a renewal is under way, or the
 // Locker does not know whether its configuration is out of date, and has to try later.
-func (h *Hold) Renew() bool {
-	asOf, fresh := h.env.Current()
+func (a *attended) renew() bool {
+	asOf, fresh := a.env.Current()
 	var after effects
 	defer after.run()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.state.Over() || h.renewal.round != nil {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.state.Over() || a.renewal.round != nil {
 		return false
 	}
 	if !fresh {
-		h.renewal.at = h.env.Now() + h.env.retryIn(h.terms.TTL)
-		h.scheduleLocked()
-		after.notRenewed = h
+		a.renewal.at = a.env.Now() + a.env.retryIn(a.terms.TTL)
+		a.scheduleLocked()
+		after.notRenewed = (*Hold)(a)
 		return false
 	}
-	h.renewal.round = h.newExtensionLocked(h.terms.TTL, asOf, (*attended)(h)) // onDecided is told the result
-	h.renewal.deadline = h.env.Now() + h.terms.Timeout
-	h.scheduleLocked()
-	h.issueLocked(h.renewal.round, &after)
+	a.renewal.round = (*extended)(a).newRoundLocked(a.terms.TTL, asOf, a) // onDecided is told the result
+	a.renewal.deadline = a.env.Now() + a.terms.Timeout
+	a.scheduleLocked()
+	a.renewal.round.issueLocked(&after)
 	return true
 }
 
 // onDecided implements decisionObserver: a renewal has succeeded or failed. While validity lasts a failed one is tried
 // again.
 func (a *attended) onDecided(r *round) {
-	h := (*Hold)(a)
-	defer h.env.Renewals.Leave()
+	defer a.env.Renewals.Leave()
 	var after effects
 	defer after.run()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.renewal.round = nil
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.renewal.round = nil
 	if r.verdict == Won {
-		h.renewal.count++
+		a.renewal.count++
 	}
-	if f := h.extendedLocked(r, &after); f != nil && !h.state.Over() {
-		h.renewal.at = h.env.Now() + h.env.retryIn(h.terms.TTL)
-		h.scheduleLocked()
+	if f := (*extended)(a).applyLocked(r, &after); f != nil && !a.state.Over() {
+		a.renewal.at = a.env.Now() + a.env.retryIn(a.terms.TTL)
+		a.scheduleLocked()
 	}
 }
 
-// MaxRenewing bounds the renewals of one Locker that are under way at the same time. A hold is renewed with two thirds
+// maxRenewing bounds the renewals of one Locker that are under way at the same time. A hold is renewed with two thirds
 // of its ttl left, so waiting a little does no harm, while thousands of renewals at once would only make each other
 // time out.
-const MaxRenewing = 1024
+const maxRenewing = 1024
+
+// Renewals are the renewals that are under way or about to be sent.
+type Renewals = limiter.Limiter[*attended]
+
+// NewRenewals returns an empty list.
+func NewRenewals() *Renewals { return limiter.New(maxRenewing, (*attended).renew) }

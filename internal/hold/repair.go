@@ -43,8 +43,9 @@ func (r *round) continuityUnknown(c *lane.Call) bool {
 
 // repairsLocked follows a vote of an extension that is won. It prepares the repairs, which are sent after the mutex
 // has been unlocked. It trusts masters again that were repaired and have the key.
-func (h *Hold) repairsLocked(r *round) (repairs []*repair) {
-	if r.verdict != Won || h.state.Over() || h.env.Now() >= h.until {
+func (r *round) repairsLocked() (repairs []*repair) {
+	h := r.hold
+	if r.verdict != Won || h.state.Over() || h.env.Now() >= h.span.until {
 		return nil
 	}
 	for i := range r.ballots {
@@ -53,7 +54,7 @@ func (h *Hold) repairsLocked(r *round) (repairs []*repair) {
 			s.continuityUnknown = false
 		}
 		if s.gone && s.last == nil { // an operation that has been sent since then finds out for itself
-			repairs = append(repairs, h.newRepairLocked(i, h.repairTTLLocked(r)))
+			repairs = append(repairs, newRepairLocked(h, i, r.repairTTLLocked()))
 		}
 	}
 	return repairs
@@ -61,12 +62,13 @@ func (h *Hold) repairsLocked(r *round) (repairs []*repair) {
 
 // repairTTLLocked returns the ttl of a repair: as long as the hold counts on the key, by the fastest of clocks. That
 // is longer than the ttl of the round if a shorter extension has not moved the bound.
-func (h *Hold) repairTTLLocked(r *round) time.Duration {
-	return max(r.request.TTL, min(h.env.Outlives(h.until-h.env.Now()), h.longest))
+func (r *round) repairTTLLocked() time.Duration {
+	h := r.hold
+	return max(r.request.TTL, min(h.env.Outlives(h.span.until-h.env.Now()), h.longest))
 }
 
-// newRepairLocked prepares a repair.
-func (h *Hold) newRepairLocked(i int, ttl time.Duration) *repair {
+// newRepairLocked prepares a repair of master i.
+func newRepairLocked(h *Hold, i int, ttl time.Duration) *repair {
 	p := &repair{hold: h, request: h.request(single.Request{Op: single.Extend, TTL: ttl, Repair: true})}
 	p.Call = lane.Call{
 		Call: single.Call{Request: &p.request}, Index: i, To: p, Deadline: time.Now().Add(h.terms.Timeout),

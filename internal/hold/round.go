@@ -39,8 +39,8 @@ type ballot struct {
 // goroutine.
 type decisionObserver interface{ onDecided(*round) }
 
-// newRoundLocked prepares an operation. Nothing is sent yet.
-func (h *Hold) newRoundLocked(request single.Request, observer decisionObserver) *round {
+// newRoundLocked prepares an operation of h. Nothing is sent yet.
+func newRoundLocked(h *Hold, request single.Request, observer decisionObserver) *round {
 	n := len(h.states)
 	var r *round
 	if n <= fewMasters {
@@ -137,7 +137,7 @@ func (r *round) Ended(c *lane.Call) {
 		h.settleLocked(c)
 	}
 	if r.repairs {
-		after.repairs = h.repairsLocked(r)
+		after.repairs = r.repairsLocked()
 	}
 }
 

@@ -29,9 +29,10 @@ import (
 // When a hold is over, each of its masters gets exactly one more operation from here, the release; if that is not
 // confirmed, the janitor adopts it.
 
-// issueLocked sends round r to every master. On each master, r follows the earlier requests for this hold. A hold
+// issueLocked sends the round to every master. On each master, it follows the earlier requests for its hold. A hold
 // issues one round under one lock of its mutex.
-func (h *Hold) issueLocked(r *round, after *effects) {
+func (r *round) issueLocked(after *effects) {
+	h := r.hold
 	decided := false
 	now := time.Now() // for the deadlines of network calls, which Go's own clock keeps
 	if takes(r.request.Op) && h.terms.Sent.IsZero() {
@@ -168,10 +169,10 @@ type effects struct {
 	repairs    []*repair        // are to be sent
 	leaver     *Hold            // its Locker leaves the arrival queues of these keys
 	leaves     []string
-	leavesAt   uint64 // on these masters
-	renews     *Hold  // is to be renewed when it is its turn
-	notRenewed *Hold  // its configuration is not known to be current
-	unpassed   *Hold  // is not going to be passed on
+	leavesAt   uint64    // on these masters
+	renews     *attended // is to be renewed when it is its turn
+	notRenewed *Hold     // its configuration is not known to be current
+	unpassed   *Hold     // is not going to be passed on
 }
 
 // leave has h's Locker leave the arrival queues of keys on masters.
