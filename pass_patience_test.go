@@ -227,3 +227,94 @@ func TestAWaiterThatOnlyPollsGetsAKeyThatIsPassedOn(t *testing.T) {
 		}
 	})
 }
+
+// stalled is a context with a Done that does not return until the channel is closed. A waiter that uses this context
+// does not run until then.
+type stalled struct {
+	context.Context
+	until chan struct{}
+}
+
+func (c stalled) Done() <-chan struct{} {
+	<-c.until
+	return c.Context.Done()
+}
+
+// Close refuses all waiters, including a waiter that has not run since. A lock that is released then goes back to the
+// masters.
+func TestALockIsNotPassedOnOnceCloseHasBegun(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		holder := acquire(t, l, passTTL)
+		q := &line{t: t, l: l}
+		q.add(passTTL)
+		busy := make(chan struct{})
+		release := sync.OnceFunc(func() { close(busy) })
+		t.Cleanup(release)
+		behind := wait(t, stalled{t.Context(), busy}, l, key, passTTL)
+		synctest.Wait()
+		must(t, holder.Release(t.Context()))
+		first := q.next(0)
+
+		closed := make(chan error, 1)
+		go func() { closed <- l.Close(t.Context()) }()
+		synctest.Wait()
+		must(t, first.Release(t.Context()))
+		synctest.Wait()
+		if n := masters.holders(""); n != 0 {
+			t.Errorf("%d masters have the key of a Locker that is being closed, after its last release", n)
+		}
+		release()
+		is(t, behind.fail(t), redlock.ErrClosed)
+		must(t, <-closed)
+	})
+}
+
+// hardOfHearing is a master that loses its notifications.
+type hardOfHearing struct{ *redlocktest.Master }
+
+func (d hardOfHearing) Listen(channel string, _ func(), _ func(string)) (stop func()) {
+	return d.Master.Listen(channel, func() {}, func(string) {})
+}
+
+// The masters have refused a waiter, and then its own process passes it the lock: the masters' queues still list a
+// waiter that waits no more. A handover sends no release, and so does not remove it from the queues.
+func TestALockThatWasPassedOnAndHandedOverLeavesNoQueueEntry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := redlocktest.New(t, redlocktest.Count(3))
+		silent := masters.All()
+		for i, m := range masters {
+			silent[i] = hardOfHearing{m} // so that it asks often
+		}
+		l, err := redlock.New(silent, redlock.Options{Clock: masters.Clock()})
+		must(t, err)
+		closesAtLast(t, l)
+		other, third := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
+
+		masters.Hold(key)
+		first := wait(t, t.Context(), l, key, passTTL, redlock.Fenced())
+		synctest.Wait()
+		// which is not patient
+		second := wait(t, t.Context(), l, key, passTTL, redlock.Fenced(), redlock.MaxAttempts(1000))
+		settle(time.Second)
+		last := wait(t, t.Context(), third, key, longTTL, redlock.RetryEvery(time.Hour))
+		settle(time.Second)
+		masters.Release(key)
+		lock := first.get(t)
+		pass(70 * time.Millisecond) // it asks, and is refused
+		must(t, lock.Release(t.Context()))
+		passed := second.get(t)
+		if passed.Owner() != lock.Owner() {
+			t.Fatal("not passed on: this shows nothing")
+		}
+
+		h, err := passed.Handover()
+		must(t, err)
+		attached, err := other.Attach(t.Context(), sent(t, h), passTTL)
+		must(t, err)
+		settle(time.Second)
+		released := time.Now()
+		must(t, attached.Release(t.Context()))
+		comesAtOnce(t, last, released)
+	})
+}
