@@ -25,8 +25,8 @@ type Election struct {
 }
 
 // NewElection makes an election on key. A leadership is renewed every third of ttl while its process lives; after the
-// process dies, the others wait for up to ttl. Terms are always [redlock.Fenced] and renewed. [redlock.MaxHold] limits a
-// term, also if its leader hangs. With [redlock.MaxRenewals] a term ends with its validity after so many renewals.
+// process dies, the others wait for up to ttl. Terms are always [redlock.Fenced] and renewed. [redlock.MaxHold] limits
+// a term, also if its leader hangs. With [redlock.MaxRenewals] a term ends with its validity after so many renewals.
 // [redlock.MaxAttempts] limits the attempts of a Campaign, which may then end with [redlock.ErrContended]. NewElection
 // sends nothing. The error matches [redlock.ErrInvalid].
 func NewElection(locker *redlock.Locker, key string, ttl time.Duration, opts ...redlock.Option) (*Election, error) {
@@ -81,15 +81,15 @@ func (e *Election) campaign(ctx context.Context, endures bool) (*Term, error) {
 // another candidate may lead from then on. Run waits for lead, so one candidate never leads twice at the same time.
 //
 // If lead returns nil, Run resigns and campaigns again. If the leadership is over, Run also campaigns again after an
-// error that matches [context.Canceled] or [redlock.ErrNotHeld]. After any other error of lead, Run resigns and returns the
-// error.
+// error that matches [context.Canceled] or [redlock.ErrNotHeld]. After any other error of lead, Run resigns and returns
+// the error.
 //
 // Run returns ctx's error, together with its cause, when ctx is done. It returns [redlock.ErrClosed] when the Locker is
 // closed, which also cancels lead's context.
 //
-// It returns the error of a campaign that can't be won ([redlock.MaxAttempts], [redlock.MaxOutage]). It goes on while masters complain
-// of something that an operator has to mend: it asks every few seconds and tells the Observer ([redlock.EventComplaint]). When
-// Run returns, also by a panic of lead, this candidate does not lead any more.
+// It returns the error of a campaign that can't be won ([redlock.MaxAttempts], [redlock.MaxOutage]). It goes on while
+// masters complain of something that an operator has to mend: it asks every few seconds and tells the Observer
+// ([redlock.EventComplaint]). When Run returns, also by a panic of lead, this candidate does not lead any more.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term *Term) error) error {
 	if lead == nil {
 		return errNoFunction
@@ -149,7 +149,8 @@ func (t *Term) serve(ctx context.Context, closing <-chan struct{},
 	}()
 	err := lead(t.Context(ctx), t)
 	over := t.Err() != nil || ctx.Err() != nil
-	if over && (errors.Is(err, context.Canceled) || errors.Is(err, redlock.ErrNotHeld) || errors.Is(err, context.Cause(ctx))) {
+	ends := errors.Is(err, context.Canceled) || errors.Is(err, redlock.ErrNotHeld) || errors.Is(err, context.Cause(ctx))
+	if over && ends {
 		return nil
 	}
 	return err
@@ -180,14 +181,14 @@ func (t *Term) Context(parent context.Context) context.Context { return t.hold()
 // before the masters can elect another. [redlock.Lock.Done] has the exception: a suspended machine.
 func (t *Term) Done() <-chan struct{} { return t.hold().Done() }
 
-// Err returns nil during the term, and afterwards why it ended; the error matches [redlock.ErrNotHeld]. It reads the clock:
-// ask it before a step that can't be undone.
+// Err returns nil during the term, and afterwards why it ended; the error matches [redlock.ErrNotHeld]. It reads the
+// clock: ask it before a step that can't be undone.
 func (t *Term) Err() error { return t.hold().Err() }
 
 // Until returns the time until which the term certainly lasts if no renewal succeeds.
 func (t *Term) Until() time.Time { return t.hold().Until() }
 
-// Resign ends the term, and lets the next candidate lead at once. It returns the errors of [redlock.Lock.Release]: nil when
-// the term lasted until Resign, [redlock.ErrNotHeld] when it had ended before. It ignores the cancellation of ctx. A second
-// Resign returns the same result.
+// Resign ends the term, and lets the next candidate lead at once. It returns the errors of [redlock.Lock.Release]: nil
+// when the term lasted until Resign, [redlock.ErrNotHeld] when it had ended before. It ignores the cancellation of ctx.
+// A second Resign returns the same result.
 func (t *Term) Resign(ctx context.Context) error { return t.hold().Release(ctx) }
