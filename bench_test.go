@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"slices"
 	"testing"
@@ -81,7 +82,7 @@ func BenchmarkGrowthContexts(b *testing.B) {
 				if lock != nil {
 					must(b, lock.Release(b.Context()))
 				}
-				lock = acquire(b, l, longest/4)
+				lock = acquire(b, l, time.Duration(math.MaxInt64)/4)
 				for range n {
 					ctx, end := parent(b.Context())
 					lock.Context(ctx)

@@ -5,16 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/oddserver"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/internal/soak"
+	"github.com/seed-624411e5/redlock/redlocktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -334,4 +337,33 @@ func TestAnAddressOfSomethingElseEndsTheWait(t *testing.T) {
 			is(t, err, redlock.ErrMisconfigured)
 		})
 	}
+}
+
+type bigKey struct{}
+
+// A failed wait leaves nothing of its context in the Locker.
+func TestAFailedWaitLeavesNothingOfItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := redlocktest.New(t, redlocktest.Count(3))
+		l := masters.Locker(t, redlock.Options{Observer: func(redlock.Event) {}})
+		masters.Fail(redlocktest.ReplyError("NOPERM this user has no permissions"))
+		freed := new(atomic.Bool)
+		func() {
+			big := new([1 << 20]byte)
+			runtime.AddCleanup(big, func(c *atomic.Bool) { c.Store(true) }, freed)
+			ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), bigKey{}, big), 3*time.Second)
+			defer cancel()
+			_, err := l.Acquire(ctx, "key", 10*time.Second)
+			is(t, err, redlock.ErrMisconfigured)
+		}()
+		masters.Fail(nil)
+		<-time.After(10 * time.Minute) // long after everything
+		lock, err := l.Acquire(t.Context(), "another", 10*time.Second)
+		must(t, err)
+		must(t, lock.Release(t.Context()))
+		<-time.After(time.Minute)
+		runtime.GC()
+		redistest.Eventually(t, time.Minute, freed.Load, "the context of a wait that has ended is freed")
+		runtime.KeepAlive(l)
+	})
 }

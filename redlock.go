@@ -212,9 +212,17 @@ func (l *Locker) TryAcquire(ctx context.Context, key string, ttl time.Duration, 
 
 // Validate returns the error with which an acquisition with these arguments would be refused before anything is sent;
 // it matches [ErrInvalid]. It sends nothing.
-func (l *Locker) Validate(key string, ttl time.Duration, opts ...Option) error {
-	_, err := l.newSpec(key, ttl, opts)
+func (l *Locker) Validate(ctx context.Context, key string, ttl time.Duration, opts ...Option) error {
+	_, err := l.newSpec(key, ttl, under(ctx, opts))
 	return err
+}
+
+// under returns the options of an acquisition under ctx.
+func under(ctx context.Context, opts []Option) []Option {
+	if elects, endures := electing.Of(ctx); elects {
+		return append([]Option{forTerm(endures)}, opts...)
+	}
+	return opts
 }
 
 // Closing returns a channel that is closed when Close begins. It is nil for a Locker that [New] has not made.
@@ -238,10 +246,7 @@ func (l *Locker) ask(ctx context.Context, key string, ttl time.Duration, opts []
 	if ctx == nil {
 		return nil, invalid("nil context")
 	}
-	if elects, endures := electing.Of(ctx); elects {
-		opts = append([]Option{forTerm(endures)}, opts...)
-	}
-	s, err := l.newSpec(key, ttl, opts)
+	s, err := l.newSpec(key, ttl, under(ctx, opts))
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ type Election struct {
 // sends nothing. The error matches [redlock.ErrInvalid].
 func NewElection(locker *redlock.Locker, key string, ttl time.Duration, opts ...redlock.Option) (*Election, error) {
 	opts = append([]redlock.Option{redlock.AutoRenew(), redlock.Fenced()}, opts...)
-	if err := locker.Validate(key, ttl, opts...); err != nil {
+	if err := locker.Validate(electing.Context(context.Background(), false), key, ttl, opts...); err != nil {
 		return nil, err
 	}
 	return &Election{locker, key, ttl, opts}, nil

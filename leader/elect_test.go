@@ -411,3 +411,51 @@ func ExampleElection_Run() {
 	// leading: true - fenced: true
 	// shut down: true
 }
+
+// NewElection refuses what no Campaign could use.
+func TestNewElectionRefusesAGraceThatLeavesNoValidity(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := redlocktest.New(t, redlocktest.Count(3))
+		l := masters.Locker(t, redlock.Options{DriftFactor: 0.9})
+		e, err := leader.NewElection(l, "leader", 10*time.Second)
+		if err == nil {
+			_, err = e.Campaign(t.Context())
+			t.Errorf("NewElection accepted it, and Campaign says %v", err)
+		}
+	})
+}
+
+// What an Observer does under an event's context is no term of an election.
+func TestAnAcquisitionUnderAnEventsContextIsNoTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := redlocktest.New(t, redlocktest.Count(3))
+		got := make(chan context.Context, 1)
+		l := masters.Locker(t, redlock.Options{Observer: func(e redlock.Event) {
+			if e.Kind == redlock.EventReturned {
+				select {
+				case got <- e.Context:
+				default:
+				}
+			}
+		}})
+		e, err := leader.NewElection(l, "leader", 10*time.Second)
+		must(t, err)
+		running, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			done <- e.Run(running, func(ctx context.Context, _ *leader.Term) error { <-ctx.Done(); return ctx.Err() })
+		}()
+		ctx := <-got
+		stop()
+		<-done
+		other := masters.Locker(t, redlock.Options{})
+		masters.Fail(redlocktest.ReplyError("NOPERM this user has no permissions"))
+		began := time.Now()
+		bounded, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		_, err = other.Acquire(bounded, "audit", 10*time.Second)
+		if took := time.Since(began); !errors.Is(err, redlock.ErrMisconfigured) || took > 2*redlock.MendTime {
+			t.Errorf("Acquire ended after %v with %v, want ErrMisconfigured after MendTime", took, err)
+		}
+	})
+}

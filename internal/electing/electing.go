@@ -4,16 +4,18 @@ package electing
 
 import "context"
 
-type key struct{}
+// term is a context for one call. What descends from it, such as the context of an event, is none.
+type term struct {
+	context.Context
+	endures bool
+}
 
 // Context returns a context for the acquisition of a term. If it endures, the wait does not end because masters
 // complain.
-func Context(ctx context.Context, endures bool) context.Context {
-	return context.WithValue(ctx, key{}, endures)
-}
+func Context(ctx context.Context, endures bool) context.Context { return term{ctx, endures} }
 
 // Of reports that ctx is such a context.
 func Of(ctx context.Context) (is, endures bool) {
-	endures, is = ctx.Value(key{}).(bool)
-	return is, endures
+	t, is := ctx.(term)
+	return is, t.endures
 }

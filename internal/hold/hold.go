@@ -249,6 +249,13 @@ func (h *Hold) Err() error {
 	return h.over
 }
 
+// Over returns why the hold is over, nil while it is not; it does not read the clock.
+func (h *Hold) Over() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.over
+}
+
 // Why returns the reason for which the hold is over by now.
 func (h *Hold) Why() Why {
 	_ = h.Err()

@@ -2,6 +2,7 @@ package hold
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/seed-624411e5/redlock/internal/lane"
@@ -217,6 +218,7 @@ func (r *round) facts() Facts {
 // resultLocked describes the round as it is now: late answers would change it.
 func (r *round) resultLocked() *Result {
 	res := &Result{Facts: r.facts(), Sent: r.sent(), Answers: r.answersLocked()}
+	res.Hold, res.Keys = nil, slices.Clone(res.Keys) // whoever keeps it keeps neither the lock nor its acquisition
 	res.Since = res.Sent
 	if takes(r.request.Op) || r.request.Op == single.Raise {
 		res.Since = r.hold.terms.Sent
