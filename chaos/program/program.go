@@ -328,7 +328,7 @@ func (c *client) Close(ctx context.Context) error {
 func (c *client) end(within time.Duration) error {
 	_ = c.in.Close()
 	if c.clock != nil {
-		defer c.clock.Close()
+		defer func() { _ = c.clock.Close() }()
 	}
 	timer := time.NewTimer(within)
 	defer timer.Stop()

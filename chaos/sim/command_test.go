@@ -53,7 +53,7 @@ func TestTheCommandsStatusesAndMessages(t *testing.T) {
 		"a mistake there": {
 			[]string{"-broken", "count-repairs", "-schedules", "200"}, 1, "verdict: violation\n", "",
 		},
-		"help":         {[]string{"-help"}, 2, "", "half-quorum, no-drift"},
+		"help":         {[]string{"-help"}, 2, "", "generation-not-checked, half-quorum"},
 		"no such flag": {[]string{"-nonsense"}, 2, "", "-nonsense"},
 		"no number":    {[]string{"-seed", "-1"}, 2, "", `"-1" for flag -seed`},
 		"an argument":  {[]string{"nonsense"}, 2, "", `unexpected argument "nonsense"; see -help`},
