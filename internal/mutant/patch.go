@@ -46,7 +46,7 @@ func parse(text string) (m Mutant, _ error) {
 			return m, fmt.Errorf("%q: %w", line, err)
 		}
 	}
-	for _, file := range strings.SplitSeq(strings.TrimSuffix(diff, "\n"), "\n--- a/") {
+	for file := range strings.SplitSeq(strings.TrimSuffix(diff, "\n"), "\n--- a/") {
 		name, hunks, _ := strings.Cut(file, "\n")
 		for _, hunk := range strings.Split(hunks, "\n@@ ")[1:] {
 			m.Edits = append(m.Edits, edit(name, hunk))
