@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/cause"
 	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/owner"
 )
@@ -58,7 +59,7 @@ func (l *Locker) awaitClose(ctx context.Context) error {
 	case <-l.ended:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("redlock: close: waiting for another call of Close: %w", ended(ctx))
+		return fmt.Errorf("redlock: close: waiting for another call of Close: %w", cause.Of(ctx))
 	}
 }
 
@@ -125,7 +126,7 @@ func (l *Locker) drain(ctx context.Context) error {
 	}
 	why := context.DeadlineExceeded
 	if ctx.Err() != nil {
-		why = ended(ctx)
+		why = cause.Of(ctx)
 	}
 	return fmt.Errorf("redlock: close: %d locks not released and %d keys not confirmed removed lapse by their ttl: %w",
 		left, pending, why)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/cause"
 	"github.com/seed-624411e5/redlock/internal/contend"
 	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/owner"
@@ -162,15 +163,6 @@ func brief(key string) string {
 // Unwrap returns the sentinel, and nothing of the single masters.
 func (e *QuorumError) Unwrap() error { return e.Reason }
 
-// ended returns the reason why ctx is done: its error and, if ctx has a separate cause, the cause.
-func ended(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", err, cause)
-}
-
 // invalid makes an ErrInvalid with a reason.
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
@@ -226,7 +218,7 @@ func (l *Locker) explain(ctx context.Context, s *spec, f *contend.Failure) error
 	}
 	switch f.Kind {
 	case contend.Stopped:
-		return ended(ctx)
+		return cause.Of(ctx)
 	case contend.Asking:
 		return fmt.Errorf("redlock: asking masters for their generation: %w", l.explain(ctx, s, f.End))
 	case contend.Outdated:
@@ -255,7 +247,7 @@ func (l *Locker) explainRound(ctx context.Context, s *spec, f *contend.Failure) 
 	var err error
 	switch f.Fault {
 	case hold.Cancelled:
-		err = ended(ctx)
+		err = cause.Of(ctx)
 	case hold.Ended:
 		err = overErrors[hold.ShutDown]
 	case hold.OtherToken:

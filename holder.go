@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/cause"
 	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/owner"
 	"github.com/seed-624411e5/redlock/single"
@@ -63,7 +64,7 @@ func (l *Locker) Holder(ctx context.Context, key string) (Holder, error) {
 	r, f := k.hold.Inspect(ctx)
 	if f != nil {
 		if f.Fault == hold.Cancelled {
-			return Holder{}, fmt.Errorf("redlock: holder of %s: %w", brief(key), ended(ctx))
+			return Holder{}, fmt.Errorf("redlock: holder of %s: %w", brief(key), cause.Of(ctx))
 		}
 		return Holder{}, k.failed(ctx, f)
 	}

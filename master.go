@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-624411e5/redlock/audit"
 	"github.com/seed-624411e5/redlock/internal/address"
+	"github.com/seed-624411e5/redlock/internal/cause"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -173,7 +174,7 @@ func newDialing(ctx context.Context, opts Options) (*dialing, error) {
 		return nil, invalid("nil context")
 	}
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("redlock: dial: %w", ended(ctx))
+		return nil, fmt.Errorf("redlock: dial: %w", cause.Of(ctx))
 	}
 	opts, err := opts.withDefaults()
 	return &dialing{opts: opts, byURL: make(map[string]Master)}, err
@@ -304,7 +305,7 @@ func (l *Locker) Check(ctx context.Context) (*audit.Report, error) {
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("redlock: check: %w", ended(ctx))
+		return nil, fmt.Errorf("redlock: check: %w", cause.Of(ctx))
 	}
 	return report, nil
 }

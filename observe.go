@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/cause"
 	"github.com/seed-624411e5/redlock/internal/contend"
 	"github.com/seed-624411e5/redlock/internal/delivery"
 	"github.com/seed-624411e5/redlock/internal/hold"
@@ -298,7 +299,7 @@ func (o *observer) close(ctx context.Context, patience func() (over <-chan struc
 		switch {
 		case left > 0 && ctx.Err() != nil:
 			return fmt.Errorf("redlock: close: Options.Observer was not told of the last %d events: %w", left,
-				ended(ctx))
+				cause.Of(ctx))
 		case left > 0 && left == before:
 			return errSlowObserver
 		}

@@ -62,6 +62,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/seed-624411e5/redlock/internal/cause"
 	"github.com/seed-624411e5/redlock/internal/contend"
 	"github.com/seed-624411e5/redlock/internal/electing"
 	"github.com/seed-624411e5/redlock/internal/hold"
@@ -257,7 +258,7 @@ func (l *Locker) ask(ctx context.Context, key string, ttl time.Duration, opts []
 		s.values = context.WithoutCancel(ctx)
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("redlock: acquire %s: %w", brief(key), ended(ctx))
+		return nil, fmt.Errorf("redlock: acquire %s: %w", brief(key), cause.Of(ctx))
 	}
 	return s, nil
 }

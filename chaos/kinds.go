@@ -6,10 +6,10 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// Kind is a correct lock that lacks something. A harness that convicts it, in any scenario, is wrong: a scenario that
-// needs more than the lock has is to be skipped.
+// Kind is a correct lock that lacks something. The harness must not convict it in any scenario. It skips a scenario
+// that needs what the lock lacks.
 type Kind struct {
-	// Lacks names what it has not.
+	// Lacks names the missing ability.
 	Lacks   string
 	Subject workload.Subject
 	// Masters is how many masters it is for; 0: any number.

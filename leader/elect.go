@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/cause"
 	"github.com/seed-624411e5/redlock/internal/electing"
 )
 
@@ -111,18 +112,9 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term 
 			return err
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("redlock: election %.200q: %w", e.key, ended(ctx))
+			return fmt.Errorf("redlock: election %.200q: %w", e.key, cause.Of(ctx))
 		}
 	}
-}
-
-// ended returns the reason why ctx is done: its error and, if ctx has a separate cause, the cause.
-func ended(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", err, cause)
 }
 
 var (

@@ -447,7 +447,7 @@ func TestAnAcquisitionUnderAnEventsContextIsNoTerm(t *testing.T) {
 		}()
 		ctx := <-got
 		stop()
-		<-done
+		is(t, <-done, context.Canceled)
 		other := masters.Locker(t, redlock.Options{})
 		masters.Fail(redlocktest.ReplyError("NOPERM this user has no permissions"))
 		began := time.Now()

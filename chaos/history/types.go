@@ -69,8 +69,8 @@ const (
 	// Slow: from At on, for Value nanoseconds, a master that no fault had changed kept the harness waiting for an
 	// answer. A lock may have given up on its masters in that time. Master, Note.
 	Slow
-	// Excused: the loss of a hold (Attempt), or lost updates of a register (Key), are no defect of the lock. Note says
-	// why. The harness adds these events at the end of a run, from what it knows beside the history.
+	// Excused: the lock is not to blame for the loss of a hold (Attempt), or for lost updates of a register (Key). Note
+	// says why. A run adds these events at its end: it knows more than the other events show.
 	Excused
 )
 

@@ -14,9 +14,10 @@ const NamePace = "pace"
 // slowCalls is the share of calls that may take longer than the bound.
 const slowCalls = 0.05
 
-// Pace finds acquisitions, and releases, that take longer than bound although nothing is in their way: a majority is in
-// reach from settle before the call to its end, masters answer in time, machine and client do not stand still, and no
-// other client has the key or wants it. A twentieth of the calls may be slow, and more only if chance explains it.
+// Pace finds slow calls: acquisitions and releases that take longer than bound although nothing delays them. Nothing
+// delays a call if four things hold. A majority of masters is in reach, from settle before the call until it ends. The
+// masters answer in time. Neither the machine nor the client stands still. And no other client has or wants the key.
+// One call in twenty may be slow. More are a violation, unless chance explains them.
 func Pace(v *history.View, bound, settle time.Duration) []Violation {
 	reach, paused := newReach(v), pauses(v)
 	late := merge(slices.Concat(echoes(stalls(v), int64(settle)), lasting(v, history.Slow)), 0)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/shim"
@@ -51,12 +50,19 @@ func (k *clocks) give(c *client) error {
 	return err
 }
 
+// closeClock removes the clock of a process that has ended, or has not started.
+func (c *client) closeClock() {
+	if c.clock != nil {
+		_ = c.clock.Close()
+	}
+}
+
 // used returns an error if the process does not have its time from its clock: it does not use the C library.
 func (k *clocks) used(c *client) error {
 	if k == nil {
 		return nil
 	}
-	maps, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(c.cmd.Process.Pid), "maps"))
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", c.cmd.Process.Pid))
 	if err == nil && !bytes.Contains(maps, []byte(k.dir)) {
 		err = fmt.Errorf("%w: the program does not ask the C library for the time, so its clock can't be set",
 			workload.ErrUnsupported)

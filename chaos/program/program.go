@@ -127,7 +127,11 @@ func (s subject) OpenSecured(ctx context.Context, masters []endpoint.Endpoint) (
 	if err != nil {
 		return nil, fmt.Errorf("program: %w", err)
 	}
-	if err := errors.Join(s.clocks.give(c), c.cmd.Start()); err != nil {
+	if err = s.clocks.give(c); err == nil {
+		err = c.cmd.Start()
+	}
+	if err != nil {
+		c.closeClock()
 		return nil, fmt.Errorf("program: %w", err)
 	}
 	go c.read(out)
@@ -327,9 +331,7 @@ func (c *client) Close(ctx context.Context) error {
 // end closes the program's input and waits until it has ended; it is killed after that time.
 func (c *client) end(within time.Duration) error {
 	_ = c.in.Close()
-	if c.clock != nil {
-		defer func() { _ = c.clock.Close() }()
-	}
+	defer c.closeClock()
 	timer := time.NewTimer(within)
 	defer timer.Stop()
 	select {

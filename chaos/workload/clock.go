@@ -13,16 +13,16 @@ type Clocked interface {
 	WithClock(wall func() time.Time) Subject
 }
 
-// Settable is a Subject with clients that are processes, whose clocks the harness can set.
+// Settable is a Subject whose clients are processes. The harness can set their clocks.
 type Settable interface {
 	// WithClocks returns the same subject, with clients that are a [ClockMover]. It may write to dir, which outlives
 	// the clients. It fails with an error that matches ErrUnsupported where this is not possible.
 	WithClocks(ctx context.Context, dir string) (Subject, error)
 }
 
-// ClockMover is a Locker in a process of its own, with a time of day of its own.
+// ClockMover is a Locker that runs in a separate process with a separate clock.
 type ClockMover interface {
-	// MoveClock sets its time of day forwards, or back.
+	// MoveClock sets the time of day of that process forwards or, if d is negative, back.
 	MoveClock(d time.Duration)
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/waitqueue"
 )
 
-// Acquisition is one call for a lock: what its caller asked for, and what its attempts have met.
+// Acquisition is one call for a lock: its arguments, and the rivals and complaints that its attempts have met.
 type Acquisition struct {
 	Policy
 	hold.Terms

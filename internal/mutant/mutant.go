@@ -34,7 +34,7 @@ type Mutant struct {
 	// Equivalent says why no check can notice the change, because it is not a mistake; empty if it is one.
 	Equivalent string
 
-	err error // why its patch can't be read
+	unread string // why its patch can't be read
 }
 
 // Group is the part of the library that the mutant changes: "engine" for the root package, "scripts" for the scripts
@@ -105,8 +105,8 @@ func Built() string { return built }
 
 // Apply returns the changed text of each file, by its path in the module. root is the module's directory.
 func (m Mutant) Apply(root string) (map[string]string, error) {
-	if m.err != nil {
-		return nil, m.err
+	if m.unread != "" {
+		return nil, errors.New(m.unread)
 	}
 	changed := make(map[string]string)
 	for _, e := range m.Edits {

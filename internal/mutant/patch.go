@@ -24,7 +24,7 @@ func All() (all []Mutant) {
 		text, err := patches.ReadFile(file)
 		m, wrong := parse(string(text))
 		if err = cmp.Or(err, wrong); err != nil {
-			m.err = fmt.Errorf("mutant: %s: %w", file, err)
+			m.unread = fmt.Sprintf("mutant: %s: %v", file, err)
 		}
 		m.Name = strings.TrimSuffix(path.Base(file), ".patch")
 		all = append(all, m)

@@ -67,7 +67,7 @@ func TestAPatchThatCannotBeReadIsAnError(t *testing.T) {
 			t.Errorf("%s: it is read as %+v", change, m)
 		}
 	}
-	broken := Mutant{Name: "m", err: errUnknown}
+	broken := Mutant{Name: "m", unread: errUnknown.Error()}
 	if changed, err := broken.Apply("."); err == nil {
 		t.Errorf("such a mutant changes %v", changed)
 	}

@@ -22,7 +22,11 @@ func claim(dir string, stderr io.Writer) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := lockFile(mark); err != nil {
+	err = lockFile(mark)
+	if err == nil && !isAt(mark) {
+		err = errors.New("they have just ended")
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s is in use by other runs, use another -dir: %w", dir, err), mark.Close())
 	}
 	release = func() { _ = errors.Join(os.Remove(mark.Name()), mark.Close()) } // it is empty
@@ -35,6 +39,14 @@ func claim(dir string, stderr io.Writer) (release func(), err error) {
 		fmt.Fprintf(stderr, "redlock-chaos: %s had %d files of earlier runs, which are removed\n", dir, removed)
 	}
 	return release, nil
+}
+
+// isAt reports that the name of an open file still leads to it. Otherwise the file was removed before it was locked, and
+// another process may have made a new one.
+func isAt(f *os.File) bool {
+	mine, err := f.Stat()
+	at, wrong := os.Stat(f.Name())
+	return err == nil && wrong == nil && os.SameFile(mine, at)
 }
 
 // removeEarlier removes the files that runs have written into dir and into directories there, and what is empty then.
