@@ -41,8 +41,8 @@ func claim(dir string, stderr io.Writer) (release func(), err error) {
 	return release, nil
 }
 
-// isAt reports that the name of an open file still leads to it. Otherwise the file was removed before it was locked, and
-// another process may have made a new one.
+// isAt reports that the name of an open file still leads to it. Otherwise the file was removed before it was locked,
+// and another process may have made a new one.
 func isAt(f *os.File) bool {
 	mine, err := f.Stat()
 	at, wrong := os.Stat(f.Name())
