@@ -223,16 +223,18 @@ func machineProperty(broken BrokenVariants, did *tally) func(*rapid.T) {
 			}
 		}()
 		rt.Repeat(m.actions(did))
+		attempts := 0
 		m.do(func() {
 			m.advance(2*machineTTL + time.Second)
 			for _, h := range m.held() {
 				m.release(h)
 			}
 			m.advance(time.Second)
-			for range 5 { // any one may meet a majority of masters that happen to be slow
-				if m.holds[m.w.clients[0]] == nil {
-					m.acquire(m.w.clients[0], machineTTL)
-					m.advance(time.Second)
+			// any attempt may meet a majority of masters that happen to be slow, and a new Locker's may last seconds
+			for c := m.w.clients[0]; attempts < 5 && m.holds[c] == nil && m.w.steps <= maxSteps; m.advance(time.Second) {
+				if m.idle(c) {
+					m.acquire(c, machineTTL)
+					attempts++
 				}
 			}
 		})
