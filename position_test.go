@@ -351,6 +351,32 @@ func seldom(t *testing.T, seed uint64) (idle time.Duration, taken int) {
 	return idle, taken
 }
 
+// A key that is kept after its release frees itself, and no master says so. A waiter that asks seldom asks then. It
+// does so too if the key is in its last millisecond, when masters report a remaining time of 0.
+func TestAWaiterThatAsksInTheLastMillisecondOfAKeptKeyAsksAgain(t *testing.T) {
+	const kept = 10 * time.Second
+	const end = kept + kept/100 + 2*time.Millisecond // by the masters' clocks, which may be slower
+	for at := end - time.Millisecond; at <= end+2*time.Millisecond; at += 150 * time.Microsecond {
+		inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
+			began := time.Now()
+			lock, err := l.Acquire(t.Context(), key, longTTL, redlock.MinHold(kept))
+			must(t, err)
+			must(t, lock.Release(t.Context()))
+			other := masters.Locker(t, redlock.Options{})
+			ctx, cancel := context.WithTimeout(t.Context(), kept/2)
+			defer cancel()
+			_, err = other.Acquire(ctx, key, longTTL, redlock.RetryEvery(time.Hour)) // now it listens
+			is(t, err, redlock.ErrHeld)
+			pass(time.Until(began.Add(at)))
+			w := wait(t, t.Context(), other, key, longTTL, redlock.RetryEvery(time.Hour))
+			must(t, w.get(t).Release(t.Context()))
+			if took := w.at.Sub(began) - end; took > atOnce {
+				t.Errorf("it asked at %v, and came %v after the end", at, took)
+			}
+		})
+	}
+}
+
 // Waiters in front may be cancelled and their notifications may be lost. A waiter still takes a free key soon.
 func TestAFreeKeyDoesNotWaitForAWaiterWithALongRetryEvery(t *testing.T) {
 	for seed := range uint64(soak.Or(8, 200)) {

@@ -120,12 +120,14 @@ func (f *Failure) split(set *hold.Set) bool {
 }
 
 // freeIn returns the time until enough of the blocking keys have expired for a quorum; 0 if that is not known. If
-// kept is true, it counts only keys that are kept after their release.
+// kept is true, it counts only keys that are kept after their release. Masters always know how long these live, so 0
+// means that such a key expires in this millisecond.
 func (f *Failure) freeIn(set *hold.Set, kept bool) time.Duration {
 	var ttls []time.Duration
 	f.refusals(set, func(a *hold.Answer) {
-		if a.Reply.TTL > 0 && (!kept || owner.Kept(a.Reply.Holder)) {
-			ttls = append(ttls, a.Reply.TTL)
+		ttl := a.Reply.TTL
+		if !kept && ttl > 0 || kept && ttl >= 0 && owner.Kept(a.Reply.Holder) {
+			ttls = append(ttls, ttl)
 		}
 	})
 	need := set.Quorum - set.Of(f.Result.Votes.Granted)
