@@ -152,13 +152,15 @@ func columns(s Section) []column {
 			ratio("÷ redsync-mutex", "ops_per_s", "redsync-mutex", s.Rows))
 	case "neighbour":
 		return append(cols, micros("free p50", "p50_us"), micros("free p99", "p99_us"),
-			number("÷ alone", "p99_alone", "%.1f×"), micros("free max", "max_us"),
+			number("÷ alone", "p99_alone", "%.1f×"), number("÷ apart", "p99_apart", "%.1f×"),
+			micros("free max", "max_us"),
 			micros("extend p50", "extend_p50_us"), micros("extend p99", "extend_p99_us"),
-			number("÷ alone", "extend_p99_alone", "%.1f×"),
+			number("÷ alone", "extend_p99_alone", "%.1f×"), number("÷ apart", "extend_p99_apart", "%.1f×"),
 			number("300 ms ttl used %", "used_0", "%.0f"), number("1 s %", "used_1", "%.0f"),
 			number("10 s %", "used_2", "%.0f"),
 			number("lost", "lost", "%.0f"), number("failed", "errors", "%.0f"),
-			number("failed alone", "alone_failed", "%.0f"), number("commands/s", "commands_per_s", "%.0f"))
+			number("failed alone", "alone_failed", "%.0f"), number("failed apart", "apart_failed", "%.0f"),
+			number("commands/s", "commands_per_s", "%.0f"))
 	case "renewed":
 		return append(cols, number("holds", "holds", "%.0f"), number("acquired/s", "ops_per_s", "%.0f"),
 			number("heap a hold (B)", "heap_per_hold_bytes", "%.0f"), number("goroutines", "goroutines", "%.0f"),

@@ -114,7 +114,9 @@ func neighbour(e *Env) ([]group, error) {
 type neighbourhood struct {
 	prefix string
 	size   int
-	locker *redlock.Locker
+	locker *redlock.Locker // of the quiet locks
+	other  *redlock.Locker // a crowd on it costs the machine the same
+	theirs *redlock.Locker // of the crowd: one of the two
 	began  time.Time
 	holds  []*redlock.Lock // quiet, and renewed
 	// These fields are of the present phase.
@@ -125,7 +127,7 @@ type neighbourhood struct {
 	first        error
 }
 
-// beside measures quiet locks alone, and then with a crowd.
+// beside measures quiet locks alone, with a crowd on another Locker, and with a crowd on theirs.
 func (e *Env) beside(ctx context.Context, c crowd, size int, addrs []string, prefix string) (out result.Slice,
 	err error,
 ) {
@@ -154,10 +156,12 @@ func (e *Env) beside(ctx context.Context, c crowd, size int, addrs []string, pre
 	}
 	defer giveBack(ctx, held)
 	n := &neighbourhood{prefix: prefix, size: size}
-	if n.locker, err = redlock.Dial(ctx, urls, redlock.Options{}); err != nil {
-		return out, err
+	for _, l := range []**redlock.Locker{&n.locker, &n.other} {
+		if *l, err = redlock.Dial(ctx, urls, redlock.Options{}); err != nil {
+			return out, err
+		}
+		defer func() { err = errors.Join(err, e.shut(ctx, *l)) }() //nolint:gocritic // two, until the end
 	}
-	defer func() { err = errors.Join(err, e.shut(ctx, n.locker)) }()
 	return n.measure(ctx, e, c, m)
 }
 
@@ -185,50 +189,75 @@ func (n *neighbourhood) measure(ctx context.Context, e *Env, c crowd, m meters) 
 		n.holds = append(n.holds, h)
 	}
 	n.watch(ctx, e.Duration, ttls)
-	alone, aloneExtend := n.free.Snapshot(), n.extend.Snapshot()
-	aloneFailed := n.failed // on a busy machine requests time out too
-	n.failed, n.first = 0, nil
-	crowded, cancel := context.WithCancel(ctx)
-	var members sync.WaitGroup
-	n.began = time.Now()
-	for i := range n.size {
-		members.Go(func() { c.join(crowded, n, i) })
+	alone := n.seen()
+	n.theirs = n.other
+	if err := n.crowded(ctx, c, func() error { n.watch(ctx, e.Duration, ttls); return nil }); err != nil {
+		return out, err
 	}
-	before, err := m.read(ctx)
-	if err == nil {
+	apart := n.seen()
+	n.theirs = n.locker
+	err = n.crowded(ctx, c, func() error {
+		before, err := m.read(ctx)
+		if err != nil {
+			return err
+		}
 		n.watch(ctx, e.Duration, ttls)
-		var after spent
-		after, err = m.read(ctx)
-		out = n.slice(alone, aloneExtend, after.less(before), time.Since(n.began), len(m))
-		out.Count["alone_failed"] = aloneFailed
-	}
-	cancel()
-	members.Wait()
+		after, err := m.read(ctx)
+		out = n.slice(alone, apart, after.less(before), len(m))
+		return err
+	})
 	return out, err
 }
 
-// slice returns the quiet locks' results with the crowd.
-func (n *neighbourhood) slice(alone, aloneExtend measure.Latency, cost spent, lasted time.Duration,
-	masters int,
-) result.Slice {
-	us := measure.Micros
-	free, extend := n.free.Snapshot(), n.extend.Snapshot()
-	out := result.Slice{
-		OpsPerSecond: float64(free.Count()) / lasted.Seconds(), Latency: free, Errors: n.failed, FirstError: n.first,
-		Extra: map[string]float64{
-			"alone_p99_us": us(alone.Quantile(0.99)), "extend_p50_us": us(extend.Quantile(0.5)),
-			"extend_p99_us":       us(extend.Quantile(0.99)),
-			"alone_extend_p99_us": us(aloneExtend.Quantile(0.99)),
-			"commands_per_s":      cost.commands / lasted.Seconds() / float64(masters),
-		},
-		Worst: map[string]float64{}, Count: map[string]int64{"lost": 0},
+// crowded calls do while the crowd is there.
+func (n *neighbourhood) crowded(ctx context.Context, c crowd, do func() error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var members sync.WaitGroup
+	n.failed, n.first, n.began = 0, nil, time.Now()
+	for i := range n.size {
+		members.Go(func() { c.join(ctx, n, i) })
 	}
-	for name, of := range map[string][2]float64{
-		"p99_alone":        {us(free.Quantile(0.99)), us(alone.Quantile(0.99))},
-		"extend_p99_alone": {us(extend.Quantile(0.99)), us(aloneExtend.Quantile(0.99))},
-	} {
-		if of[1] > 0 { // a short or slow measurement may have none alone
-			out.Extra[name] = of[0] / of[1]
+	err := do()
+	cancel()
+	members.Wait()
+	return err
+}
+
+// phase is what quiet keys met.
+type phase struct {
+	free, extend measure.Latency
+	failed       int64 // on a busy machine requests time out, too
+}
+
+func (n *neighbourhood) seen() phase {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return phase{n.free.Snapshot(), n.extend.Snapshot(), n.failed}
+}
+
+// slice returns the quiet locks' results with the crowd.
+func (n *neighbourhood) slice(alone, apart phase, cost spent, masters int) result.Slice {
+	us, lasted := measure.Micros, time.Since(n.began)
+	with := n.seen()
+	out := result.Slice{
+		OpsPerSecond: float64(with.free.Count()) / lasted.Seconds(), Latency: with.free,
+		Errors: with.failed, FirstError: n.first,
+		Extra: map[string]float64{
+			"extend_p50_us":  us(with.extend.Quantile(0.5)),
+			"extend_p99_us":  us(with.extend.Quantile(0.99)),
+			"commands_per_s": cost.commands / lasted.Seconds() / float64(masters),
+		},
+		Worst: map[string]float64{},
+		Count: map[string]int64{"lost": 0, "alone_failed": alone.failed, "apart_failed": apart.failed},
+	}
+	for name, before := range map[string]phase{"alone": alone, "apart": apart} {
+		for of, p99 := range map[string][2]float64{
+			"p99_" + name:        {us(with.free.Quantile(0.99)), us(before.free.Quantile(0.99))},
+			"extend_p99_" + name: {us(with.extend.Quantile(0.99)), us(before.extend.Quantile(0.99))},
+		} {
+			if p99[1] > 0 { // a short or slow measurement may have none
+				out.Extra[of] = p99[0] / p99[1]
+			}
 		}
 	}
 	for i, h := range n.holds {
@@ -308,7 +337,7 @@ func (n *neighbourhood) note(err error) {
 
 // take waits for a lock and releases it. The crowd's own locks are not measured.
 func (n *neighbourhood) take(ctx context.Context, key string, ttl time.Duration, options ...redlock.Option) {
-	if lock, err := n.locker.Acquire(ctx, key, ttl, options...); err == nil {
+	if lock, err := n.theirs.Acquire(ctx, key, ttl, options...); err == nil {
 		giveBack(ctx, lock)
 	}
 }
@@ -334,7 +363,7 @@ func permits(ctx context.Context, n *neighbourhood, i int) {
 	if i > 0 {
 		return
 	}
-	s, err := semaphore.New(n.locker, n.prefix+rand.Text(), n.size)
+	s, err := semaphore.New(n.theirs, n.prefix+rand.Text(), n.size)
 	n.note(err)
 	for err == nil && ctx.Err() == nil {
 		var held []*semaphore.Permit
