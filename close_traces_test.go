@@ -203,7 +203,7 @@ func closesWithoutTrace(t *testing.T, seed uint64) (left, log []string) {
 }
 
 func TestHazard110AfterCloseNoMasterKnowsTheProcess(t *testing.T) {
-	for seed := range uint64(soak.Or(100, 5000)) {
+	for seed := range uint64(soak.Or(40, 5000)) {
 		var left, log []string
 		synctest.Test(t, func(t *testing.T) { left, log = closesWithoutTrace(t, seed) })
 		for _, what := range left {

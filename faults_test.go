@@ -190,7 +190,7 @@ func TestHazard105TheTableOfFaultsSaysWhenAWaitEnds(t *testing.T) {
 			}
 		}})
 		masters.behave(fails)
-		const crowd = 100
+		const crowd = 30
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var all []*waiting

@@ -379,7 +379,7 @@ func TestAWaiterThatAsksInTheLastMillisecondOfAKeptKeyAsksAgain(t *testing.T) {
 
 // Waiters in front may be cancelled and their notifications may be lost. A waiter still takes a free key soon.
 func TestAFreeKeyDoesNotWaitForAWaiterWithALongRetryEvery(t *testing.T) {
-	for seed := range uint64(soak.Or(8, 200)) {
+	for seed := range uint64(soak.Or(4, 200)) {
 		idle, taken := seldom(t, seed)
 		if idle > atOnce {
 			t.Errorf("seed %d: the key was free for %v while a goroutine waited", seed, idle)
