@@ -18,6 +18,11 @@ import (
 
 // excuses are the findings that would be no defects of the lock.
 func (r *run) excuses(v *history.View) (events []history.Event) {
+	for _, failure := range r.injector.failures {
+		events = append(events, history.Event{
+			At: v.End, Type: history.Excused, Client: history.Everyone, Note: "a fault went wrong: " + failure,
+		})
+	}
 	for i := range v.Attempts {
 		if a := &v.Attempts[i]; a.Renew && a.Granted() && oracle.Lost(a) && r.lostByRight(a) {
 			events = append(events, history.Event{

@@ -26,10 +26,19 @@ var ofReach = []string{
 	oracle.NameService, oracle.NamePace, oracle.NameKept, oracle.NameVictims, NameReleased,
 }
 
-// doubtful reports whether the findings of an oracle prove nothing: a fault went wrong, so masters may have been out of
-// reach at a time that nobody knows.
-func (r *run) doubtful(oracle string) bool {
-	return len(r.injector.failures) > 0 && slices.Contains(ofReach, oracle)
+// decided marks findings that prove nothing as unknown. After a fault that went wrong, or on a machine that stood still
+// for most of the time, nobody knows which masters a client could reach.
+func decided(found []oracle.Violation, v *history.View, l Limits) []oracle.Violation {
+	doubt := float64(oracle.Stalled(v)) > l.Stalled*float64(v.End) ||
+		slices.ContainsFunc(v.Events, func(e history.Event) bool {
+			return e.Type == history.Excused && e.Attempt == 0 && e.Key == ""
+		})
+	for i := range found {
+		if doubt && slices.Contains(ofReach, found[i].Oracle) {
+			found[i].Unknown = true
+		}
+	}
+	return found
 }
 
 // Oracles lists the names of all oracles.
@@ -55,7 +64,7 @@ func (r *run) judge() *Report {
 	v := history.NewView(events)
 	v = history.NewView(slices.Concat(events, r.watch.removals(v), r.excuses(v)))
 	rep := r.describe(v)
-	for _, violation := range r.oracles(v, rep) {
+	for _, violation := range decided(r.oracles(v, rep), v, r.limits()) {
 		own := slices.ContainsFunc(r.cfg.Oracles, func(o Oracle) bool { return o.Always && o.Name == violation.Oracle })
 		if own || promised(violation, v, r.plan.Inside) {
 			rep.Violations = append(rep.Violations, violation)
