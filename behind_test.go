@@ -44,13 +44,13 @@ type hidden struct{ *slow }
 func (hidden) Gather() {}
 func (hidden) Pace()   {}
 
-// asks counts the requests of this kind for one key that have arrived.
-func (m *fake) asks(op single.Op, key string) int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+// asksFor counts the requests of this kind for one key that have arrived.
+func asksFor(m *fake, op single.Op, key string) int {
+	m.Mu.Lock()
+	defer m.Mu.Unlock()
 	n := 0
-	for i := range m.asked {
-		if m.asked[i].Op == op && m.asked[i].Keys[0] == key {
+	for i := range m.Asked {
+		if m.Asked[i].Op == op && m.Asked[i].Keys[0] == key {
 			n++
 		}
 	}
@@ -260,18 +260,18 @@ func TestExtensionsAndReleasesGoToSlowMastersToo(t *testing.T) {
 	c := load{each: []time.Duration{0, 0, 0, lag, lag}}
 	c.during = func(t *testing.T, l *redlock.Locker, masters fakes) {
 		behind := masters[4]
-		acquired, released := behind.asks(single.Acquire, key), behind.asks(single.Release, key)
+		acquired, released := asksFor(behind, single.Acquire, key), asksFor(behind, single.Release, key)
 		lock := acquire(t, l, longTTL)
 		must(t, lock.Extend(t.Context(), longTTL))
 		must(t, lock.Release(t.Context()))
 		settle(10 * time.Second) // until it has caught up
-		if n := behind.asks(single.Acquire, key) - acquired; n != 0 {
+		if n := asksFor(behind, single.Acquire, key) - acquired; n != 0 {
 			t.Fatalf("the master was asked for the lock, so it was not behind, and this test shows nothing")
 		}
-		if n := behind.asks(single.Extend, key); n != 1 {
+		if n := asksFor(behind, single.Extend, key); n != 1 {
 			t.Errorf("the master got %d extensions, want one", n)
 		}
-		if n := behind.asks(single.Release, key) - released; n != 1 {
+		if n := asksFor(behind, single.Release, key) - released; n != 1 {
 			t.Errorf("the master got %d releases of the extended key, want one", n)
 		}
 	}
@@ -282,7 +282,7 @@ func TestAnErrorNamesTheMasterThatIsTooSlow(t *testing.T) {
 	c := load{each: []time.Duration{0, 0, 0, lag, lag}}
 	c.during = func(t *testing.T, l *redlock.Locker, masters fakes) {
 		for _, m := range masters {
-			m.take("other", longTTL)
+			m.Take("other", longTTL)
 		}
 		_, err := l.TryAcquire(t.Context(), key, longTTL)
 		is(t, err, redlock.ErrHeld)

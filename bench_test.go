@@ -75,7 +75,7 @@ func BenchmarkGrowthContexts(b *testing.B) {
 		},
 	} {
 		b.Run(name, func(b *testing.B) {
-			l := newFakes(1).locker(b, redlock.Options{})
+			l := newFakes(1).Locker(b, redlock.Options{})
 			var lock *redlock.Lock
 			b.Cleanup(func() { must(b, lock.Release(context.Background())) })
 			growth.Run(b, func(n int) any {

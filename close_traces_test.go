@@ -267,7 +267,7 @@ func TestHazard110ALockLeavesTheQueueWhereItWasRefused(t *testing.T) {
 		settle(time.Second)
 		has(t, masters[0], single.Release)
 		has(t, masters[1], single.Release)
-		lock := w.get(t)
+		lock := w.Get(t)
 		settle(time.Second)
 		if len(masters[2].Traces(key, l.ID())) == 0 {
 			t.Fatal("the waiter is in no queue: this test shows nothing")

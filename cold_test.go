@@ -62,7 +62,7 @@ func TestATryOfANewLockerWaitsForItsConnections(t *testing.T) {
 		} {
 			t.Run(name+", "+option, func(t *testing.T) {
 				bubble(t, len(tt.ready), func(t *testing.T, masters fakes) {
-					masters.behave(away(time.Millisecond))
+					masters.Behave(away(time.Millisecond))
 					all := make([]redlock.Master, len(masters))
 					for i, m := range masters {
 						c := &cold{fake: m, ready: time.Now().Add(time.Duration(tt.ready[i]) * time.Millisecond)}

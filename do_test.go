@@ -92,12 +92,12 @@ func TestDoEndsWithItsCallersContextAndStillReleases(t *testing.T) {
 // That too few masters confirm the release is no failure of the work, which is done.
 func TestDoSucceedsWhenTheReleaseIsNotConfirmed(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		must(t, l.Do(t.Context(), key, longTTL, func(context.Context) error {
-			masters.behave(on(single.Release, act{lost: true}))
+			masters.Behave(on(single.Release, act{Lost: true}))
 			return nil
 		}))
-		masters.behave(nil)
+		masters.Behave(nil)
 	})
 }
 

@@ -26,28 +26,28 @@ import (
 
 // awayFor lists the temporary outages of a master.
 var awayFor = map[string]act{
-	"silent":  {lost: true},
-	"refused": {err: errors.New("connection refused")},
-	"guarded": {err: &single.GuardError{Guard: time.Minute, Remaining: time.Second}},
-	"loading": {err: refuses("LOADING Redis is loading the dataset in memory"), after: time.Millisecond},
+	"silent":  {Lost: true},
+	"refused": {Err: errors.New("connection refused")},
+	"guarded": {Err: &single.GuardError{Guard: time.Minute, Remaining: time.Second}},
+	"loading": {Err: refuses("LOADING Redis is loading the dataset in memory"), After: time.Millisecond},
 }
 
 // forGood lists the permanent errors. An error about the generation alone does not affect locks that are held.
 var forGood = map[string]act{
-	"password": {err: refuses("WRONGPASS invalid username-password pair or user is disabled.")},
+	"password": {Err: refuses("WRONGPASS invalid username-password pair or user is disabled.")},
 	"password, slowly": {
-		err: refuses("WRONGPASS invalid username-password pair or user is disabled."), after: 90 * time.Millisecond,
+		Err: refuses("WRONGPASS invalid username-password pair or user is disabled."), After: 90 * time.Millisecond,
 	},
 	"right": {
-		err: refuses("NOPERM this user has no permissions to run the 'evalsha' command"), after: 3 * time.Millisecond,
+		Err: refuses("NOPERM this user has no permissions to run the 'evalsha' command"), After: 3 * time.Millisecond,
 	},
 	"age not known": {
-		err: &single.GuardError{
+		Err: &single.GuardError{
 			Guard: time.Minute, Remaining: time.Minute, Unclear: "NOPERM this user has no permissions to run the " +
 				"'info' command",
 		},
 	},
-	"something in the way": {err: refuses("WRONGTYPE something of somebody else is no generation: redlock:generation")},
+	"something in the way": {Err: refuses("WRONGTYPE something of somebody else is no generation: redlock:generation")},
 }
 
 // half is two sets of masters. The one called set fails permanently, the other one temporarily.
@@ -67,7 +67,7 @@ func halves(t *testing.T, f func(t *testing.T, l *redlock.Locker, h half)) {
 				if !soak.On() && k != (i+3*j)%8 {
 					continue
 				}
-				n, opts := 1+k/2%2*2, []redlock.Options{{}, generation(1)}[k/4]
+				n, opts := 1+k/2%2*2, []redlock.Options{{}, redlock.Options{Generation: 1}}[k/4]
 				h := half{set: []string{"old", "new"}[k%2], fails: forGood[what], misses: awayFor[how]}
 				t.Run(fmt.Sprint(h.set, " ", what, " and the others ", how, " ", n, k/4), func(t *testing.T) {
 					bubble(t, 2*n, func(t *testing.T, masters fakes) {
@@ -77,7 +77,7 @@ func halves(t *testing.T, f func(t *testing.T, l *redlock.Locker, h half)) {
 							h.broken, h.away = h.away, h.broken
 						}
 						f(t, l, h)
-						masters.behave(nil)
+						masters.Behave(nil)
 					})
 				})
 			}
@@ -89,15 +89,15 @@ func always(a act) func(*single.Request) act { return func(*single.Request) act 
 
 func TestARefusalByOneSetIsReportedDuringAnOutageOfTheOther(t *testing.T) {
 	halves(t, func(t *testing.T, l *redlock.Locker, h half) {
-		h.broken.behave(always(h.fails))
-		h.away.behave(always(h.misses))
+		h.broken.Behave(always(h.fails))
+		h.away.Behave(always(h.misses))
 		began := time.Now()
 		_, err := l.Acquire(within(t, time.Minute), key, longTTL)
 		onlyIs(t, err, redlock.ErrNoQuorum)
 		is(t, err, redlock.ErrMisconfigured)
 		ofSet(t, err, redlock.ErrNoQuorum, h.set)
-		if !strings.Contains(err.Error(), h.fails.err.Error()) {
-			t.Errorf("%v does not say %v", err, h.fails.err)
+		if !strings.Contains(err.Error(), h.fails.Err.Error()) {
+			t.Errorf("%v does not say %v", err, h.fails.Err)
 		}
 		if took := time.Since(began); took < redlock.MendTime || took > redlock.MendTime+3*time.Second {
 			t.Errorf("the wait took %v", took)
@@ -125,16 +125,16 @@ func TestASingleRequestNamesTheSetThatFailsForGood(t *testing.T) {
 	} {
 		halves(t, func(t *testing.T, l *redlock.Locker, h half) {
 			held := acquire(t, l, longTTL)
-			h.fails.after, h.misses.after = min(h.fails.after, late/2), late
-			h.broken.behave(always(h.fails))
-			h.away.behave(always(h.misses))
+			h.fails.After, h.misses.After = min(h.fails.After, late/2), late
+			h.broken.Behave(always(h.fails))
+			h.away.Behave(always(h.misses))
 			settle(11 * time.Second) // what was known of the generation holds no more
 			err := ask(t, l, held)
 			if ofSet(t, err, redlock.ErrMisconfigured, h.set); t.Failed() {
 				t.Log(name)
 			}
 			must(t, held.Err())
-			h.masters.behave(nil)
+			h.masters.Behave(nil)
 			settle(time.Second)
 			must(t, held.Extend(t.Context(), longTTL))
 			must(t, held.Release(t.Context()))
@@ -148,16 +148,16 @@ func TestAnOutageOfOneSetDoesNotHideThatTheConfigurationIsOutOfDate(t *testing.T
 		for _, after := range []time.Duration{0, 20 * time.Millisecond, 300 * time.Millisecond} {
 			for away := range 2 {
 				bubble(t, 2, func(t *testing.T, masters fakes) {
-					masters[away].behave(always(misses))
-					masters[1-away].known = 3
-					masters[1-away].behave(always(act{after: after}))
-					_, err := joint(t, masters[:1], masters[1:], generation(1)).
+					masters[away].Behave(always(misses))
+					masters[1-away].Known = 3
+					masters[1-away].Behave(always(act{After: after}))
+					_, err := joint(t, masters[:1], masters[1:], redlock.Options{Generation: 1}).
 						Acquire(within(t, time.Minute), key, longTTL)
 					if is(t, err, redlock.ErrOutdated); err != nil &&
-						!strings.Contains(err.Error(), masters[1-away].name) {
+						!strings.Contains(err.Error(), masters[1-away].Name()) {
 						t.Errorf("%s, %v: %v does not name the master", how, after, err)
 					}
-					masters.behave(nil)
+					masters.Behave(nil)
 				})
 			}
 		}
@@ -166,16 +166,16 @@ func TestAnOutageOfOneSetDoesNotHideThatTheConfigurationIsOutOfDate(t *testing.T
 
 // The same within one set: two of five are away and are the first to say so, three have another password.
 func TestARefusalByASetIsReportedDuringItsOwnOutage(t *testing.T) {
-	for _, opts := range []redlock.Options{{}, generation(1)} {
+	for _, opts := range []redlock.Options{{}, redlock.Options{Generation: 1}} {
 		bubble(t, 5, func(t *testing.T, masters fakes) {
-			l := masters.locker(t, opts)
+			l := masters.Locker(t, opts)
 			fails := forGood["right"]
-			masters[:2].behave(refuseAll)
-			masters[2:].behave(always(fails))
+			masters[:2].Behave(refuseAll)
+			masters[2:].Behave(always(fails))
 			_, err := l.Acquire(within(t, time.Minute), key, longTTL)
 			onlyIs(t, err, redlock.ErrNoQuorum)
 			is(t, err, redlock.ErrMisconfigured)
-			masters.behave(nil)
+			masters.Behave(nil)
 		})
 	}
 }
@@ -183,33 +183,33 @@ func TestARefusalByASetIsReportedDuringItsOwnOutage(t *testing.T) {
 // An error counts only while it lasts. An error that has been mended ends no wait, and neither does an error that an
 // earlier acquisition met.
 func TestAMendedFaultEndsNoWait(t *testing.T) {
-	for _, opts := range []redlock.Options{{}, generation(1)} {
+	for _, opts := range []redlock.Options{{}, redlock.Options{Generation: 1}} {
 		bubble(t, 2, func(t *testing.T, masters fakes) {
 			l := joint(t, masters[:1], masters[1:], opts)
 			refused := forGood["password"]
 			for range 3 {
-				masters[0].behave(refuseAll)
-				masters[1].behave(always(refused))
+				masters[0].Behave(refuseAll)
+				masters[1].Behave(always(refused))
 				_, err := l.Acquire(within(t, time.Minute), key, longTTL)
 				is(t, err, redlock.ErrMisconfigured)
-				masters[1].behave(always(awayFor["loading"]))
+				masters[1].Behave(always(awayFor["loading"]))
 				settle(time.Second)
 				w := wait(t, within(t, time.Minute), l, key, longTTL)
 				settle(3 * time.Second)
-				masters.behave(nil)
-				must(t, w.get(t).Release(t.Context()))
+				masters.Behave(nil)
+				must(t, w.Get(t).Release(t.Context()))
 				settle(11 * time.Second)
 			}
 		})
 		// Two of five are not enough, also while another is away.
 		bubble(t, 5, func(t *testing.T, masters fakes) {
-			l := masters.locker(t, opts)
-			masters[0].behave(refuseAll)
-			masters[1:3].behave(always(forGood["password"]))
+			l := masters.Locker(t, opts)
+			masters[0].Behave(refuseAll)
+			masters[1:3].Behave(always(forGood["password"]))
 			w := wait(t, within(t, time.Minute), l, key, longTTL)
 			settle(5 * time.Second)
-			masters.behave(nil)
-			must(t, w.get(t).Release(t.Context()))
+			masters.Behave(nil)
+			must(t, w.Get(t).Release(t.Context()))
 		})
 	}
 }
@@ -219,21 +219,21 @@ func TestAMendedFaultEndsNoWait(t *testing.T) {
 func TestWrongPasswordsOfDifferentMastersAtDifferentTimesEndNoWait(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		for _, m := range masters {
-			m.take("somebody", time.Hour)
+			m.Take("somebody", time.Hour)
 		}
-		l := masters.locker(t, redlock.Options{})
-		masters[0].behave(always(forGood["password"]))
+		l := masters.Locker(t, redlock.Options{})
+		masters[0].Behave(always(forGood["password"]))
 		w := wait(t, within(t, time.Minute), l, key, longTTL, redlock.RetryEvery(10*time.Second))
 		settle(time.Second)
-		masters[0].behave(always(act{after: 10 * time.Millisecond})) // mended, nine seconds before anybody asks
-		masters[1].behave(always(forGood["password"]))
-		masters[2].behave(refuseAll)
+		masters[0].Behave(always(act{After: 10 * time.Millisecond})) // mended, nine seconds before anybody asks
+		masters[1].Behave(always(forGood["password"]))
+		masters[2].Behave(refuseAll)
 		settle(10 * time.Second)
-		masters.behave(nil)
+		masters.Behave(nil)
 		for _, m := range masters {
-			m.forget()
+			m.Forget()
 		}
-		must(t, w.get(t).Release(t.Context()))
+		must(t, w.Get(t).Release(t.Context()))
 	})
 }
 
@@ -242,30 +242,30 @@ func TestWrongPasswordsOfDifferentMastersAtDifferentTimesEndNoWait(t *testing.T)
 func TestAMasterThatGrantsDoesNotFailForGood(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		var extensions atomic.Int64
-		masters[0].behave(func(r *single.Request) act {
+		masters[0].Behave(func(r *single.Request) act {
 			switch {
 			case r.Op == single.Acquire:
-				return act{after: 900 * time.Millisecond}
+				return act{After: 900 * time.Millisecond}
 			case r.Op == single.Extend && extensions.Add(1) == 1:
 				return forGood["password"]
 			}
 			return act{}
 		})
-		lock := acquire(t, masters.locker(t, redlock.Options{}), longTTL)
+		lock := acquire(t, masters.Locker(t, redlock.Options{}), longTTL)
 		settle(100 * time.Millisecond)
 		must(t, lock.Extend(t.Context(), longTTL)) // on the first master it follows the acquisition
 		settle(850 * time.Millisecond)
 		must(t, lock.Verify(t.Context())) // which has recovered
-		masters[1].behave(func(*single.Request) act {
+		masters[1].Behave(func(*single.Request) act {
 			a := forGood["password"]
-			a.after = 20 * time.Millisecond
+			a.After = 20 * time.Millisecond
 			return a
 		})
-		masters[2].behave(always(act{err: refuseAll(nil).err, after: 20 * time.Millisecond}))
+		masters[2].Behave(always(act{Err: refuseAll(nil).Err, After: 20 * time.Millisecond}))
 		err := lock.Extend(t.Context(), longTTL)
 		is(t, err, redlock.ErrNoQuorum)
 		isNot(t, err, redlock.ErrMisconfigured)
-		masters.behave(nil)
+		masters.Behave(nil)
 		must(t, lock.Release(t.Context()))
 	})
 }
@@ -278,28 +278,28 @@ func TestAWaitThatIsEndedByARoundDoesNotMatchTheRoundBefore(t *testing.T) {
 		want error
 	}{
 		{"misconfigured", redlock.Options{}, func(m fakes) {
-			m.behave(always(forGood["password"]))
+			m.Behave(always(forGood["password"]))
 		}, redlock.ErrNoQuorum},
-		{"outdated", generation(1), func(m fakes) {
+		{"outdated", redlock.Options{Generation: 1}, func(m fakes) {
 			for _, one := range m {
-				one.mu.Lock()
-				one.known = 3
-				one.mu.Unlock()
+				one.Mu.Lock()
+				one.Known = 3
+				one.Mu.Unlock()
 			}
 		}, redlock.ErrOutdated},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, masters fakes) {
 				for _, m := range masters {
-					m.take("somebody", time.Hour)
+					m.Take("somebody", time.Hour)
 				}
-				w := wait(t, within(t, time.Minute), masters.locker(t, c.opts), key, longTTL,
+				w := wait(t, within(t, time.Minute), masters.Locker(t, c.opts), key, longTTL,
 					redlock.RetryEvery(11*time.Second))
 				settle(time.Second)
 				c.ends(masters)
 				settle(11 * time.Second)
-				onlyIs(t, w.fail(t), c.want)
-				masters.behave(nil)
+				onlyIs(t, w.Fail(t), c.want)
+				masters.Behave(nil)
 			})
 		})
 	}
@@ -307,13 +307,13 @@ func TestAWaitThatIsEndedByARoundDoesNotMatchTheRoundBefore(t *testing.T) {
 
 func TestProtectedModeEndsAWait(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		masters.behave(always(act{
-			err: refuses("DENIED Redis is running in protected mode because protected mode is enabled and no " +
+		masters.Behave(always(act{
+			Err: refuses("DENIED Redis is running in protected mode because protected mode is enabled and no " +
 				"password is set for the default user."),
 		}))
-		_, err := masters.locker(t, redlock.Options{}).Acquire(within(t, time.Minute), key, longTTL)
+		_, err := masters.Locker(t, redlock.Options{}).Acquire(within(t, time.Minute), key, longTTL)
 		is(t, err, redlock.ErrMisconfigured)
-		masters.behave(nil)
+		masters.Behave(nil)
 	})
 }
 

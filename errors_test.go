@@ -13,26 +13,6 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-var sentinels = []error{
-	redlock.ErrHeld, redlock.ErrNoQuorum, redlock.ErrExpired, redlock.ErrNotHeld, redlock.ErrClosed, redlock.ErrInvalid,
-	redlock.ErrOutdated, redlock.ErrContended,
-	context.Canceled, context.DeadlineExceeded,
-}
-
-// onlyIs fails the test unless err matches want and none of the other sentinels.
-func onlyIs(t *testing.T, err error, want ...error) {
-	t.Helper()
-	for _, sentinel := range sentinels {
-		expected := false
-		for _, w := range want {
-			expected = expected || sentinel == w //nolint:errorlint // which of the sentinels
-		}
-		if errors.Is(err, sentinel) != expected {
-			t.Errorf("%v: matches %q: %t, want %t", err, sentinel, !expected, expected)
-		}
-	}
-}
-
 func TestAQuorumErrorIsOneLineThatAnOperatorCanActOn(t *testing.T) {
 	err := &redlock.QuorumError{
 		Op: "acquire", Key: "orders:42", Granted: 1, Quorum: 3, N: 5, Reason: redlock.ErrHeld,
@@ -61,8 +41,8 @@ func TestAQuorumErrorIsOneLineThatAnOperatorCanActOn(t *testing.T) {
 
 func TestAQuorumErrorStaysOneLineForAnyReplyOfAMaster(t *testing.T) {
 	masters := newFakes(1)
-	masters.behave(on(single.Acquire, act{err: errors.Join(errors.New("one"), errors.New("two"))}))
-	_, err := masters.locker(t, redlock.Options{}).TryAcquire(t.Context(), key, longTTL)
+	masters.Behave(on(single.Acquire, act{Err: errors.Join(errors.New("one"), errors.New("two"))}))
+	_, err := masters.Locker(t, redlock.Options{}).TryAcquire(t.Context(), key, longTTL)
 	if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "two") {
 		t.Errorf("want one line with the whole error: %q", err)
 	}
@@ -70,11 +50,11 @@ func TestAQuorumErrorStaysOneLineForAnyReplyOfAMaster(t *testing.T) {
 
 func TestAQuorumErrorHasTheReplyOfEveryMaster(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
-		masters[1].take("somebody", time.Second)
-		masters[2].take("somebody", 3*time.Second)
-		masters[3].behave(on(single.Acquire, act{lost: true}))
-		masters[4].behave(on(single.Acquire, act{err: errors.New("broken")}))
+		l := masters.Locker(t, redlock.Options{})
+		masters[1].Take("somebody", time.Second)
+		masters[2].Take("somebody", 3*time.Second)
+		masters[3].Behave(on(single.Acquire, act{Lost: true}))
+		masters[4].Behave(on(single.Acquire, act{Err: errors.New("broken")}))
 		_, err := l.Acquire(within(t, time.Millisecond), key, longTTL, redlock.RetryEvery(time.Minute)) // one round
 
 		var q *redlock.QuorumError
@@ -86,7 +66,7 @@ func TestAQuorumErrorHasTheReplyOfEveryMaster(t *testing.T) {
 		}
 		votes := []redlock.Vote{redlock.Granted, redlock.Refused, redlock.Refused, redlock.Pending, redlock.Unknown}
 		for i, want := range votes {
-			if node := q.Nodes[i]; node.Vote != want || node.Master != masters[i].name ||
+			if node := q.Nodes[i]; node.Vote != want || node.Master != masters[i].Name() ||
 				(node.Err != nil) != (want == redlock.Unknown) {
 				t.Errorf("node %d: %+v, want %v", i, node, want)
 			}
@@ -108,12 +88,12 @@ func TestHazard11OneMastersErrorIsNotTheRounds(t *testing.T) {
 		single.ErrDown,
 	} {
 		bubble(t, 5, func(t *testing.T, masters fakes) {
-			l := masters.locker(t, redlock.Options{})
+			l := masters.Locker(t, redlock.Options{})
 			failing := func(n int) {
 				for i, m := range masters {
-					m.behave(nil)
+					m.Behave(nil)
 					if i < n {
-						m.behave(func(*single.Request) act { return act{err: fmt.Errorf("one master: %w", leaky)} })
+						m.Behave(func(*single.Request) act { return act{Err: fmt.Errorf("one master: %w", leaky)} })
 					}
 				}
 			}
@@ -138,17 +118,17 @@ func TestHazard11OneMastersErrorIsNotTheRounds(t *testing.T) {
 // One refusal in an outage is not "held": it would send an operator to look for a holder.
 func TestHazard11ARefusalInAnOutageIsNotHeld(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		for i, m := range masters {
 			if i < 3 {
-				m.behave(func(*single.Request) act { return act{err: errors.New("connection refused")} })
+				m.Behave(func(*single.Request) act { return act{Err: errors.New("connection refused")} })
 			} else {
-				m.take("somebody", longTTL)
+				m.Take("somebody", longTTL)
 			}
 		}
 		_, err := l.TryAcquire(t.Context(), key, longTTL)
 		onlyIs(t, err, redlock.ErrNoQuorum)
-		masters.behave(nil)
+		masters.Behave(nil)
 	})
 }
 
@@ -156,9 +136,9 @@ func TestHazard11ARefusalInAnOutageIsNotHeld(t *testing.T) {
 // the other.
 func TestHazard12CancelledExhaustedAndHeldAreDifferentErrors(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		for _, m := range masters {
-			m.take("somebody", time.Hour)
+			m.Take("somebody", time.Hour)
 		}
 		_, err := l.TryAcquire(t.Context(), key, longTTL)
 		onlyIs(t, err, redlock.ErrHeld)
@@ -176,7 +156,7 @@ func TestHazard12CancelledExhaustedAndHeldAreDifferentErrors(t *testing.T) {
 		_, err = l.Acquire(ctx, key, longTTL)
 		onlyIs(t, err, redlock.ErrHeld, context.Canceled)
 
-		masters.behave(func(*single.Request) act { return act{lost: true} })
+		masters.Behave(func(*single.Request) act { return act{Lost: true} })
 		ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		_, err = l.TryAcquire(ctx, key, longTTL) // nobody has said anything yet
@@ -186,15 +166,15 @@ func TestHazard12CancelledExhaustedAndHeldAreDifferentErrors(t *testing.T) {
 		defer cancel()
 		_, err = l.Acquire(ctx, key, longTTL)
 		onlyIs(t, err, redlock.ErrNoQuorum, context.DeadlineExceeded)
-		masters.behave(nil)
+		masters.Behave(nil)
 	})
 }
 
 func TestAWaitThatEndedMatchesItsContextsErrorAndItsCause(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		for _, m := range masters {
-			m.take("somebody", time.Hour)
+			m.Take("somebody", time.Hour)
 		}
 		why := errors.New("why")
 		for name, a := range acquirers {
@@ -212,9 +192,9 @@ func TestAWaitThatEndedMatchesItsContextsErrorAndItsCause(t *testing.T) {
 
 func TestAWaiterBehindOthersOfItsProcessGivesUpWithItsContext(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		for _, m := range masters {
-			m.take("somebody", time.Hour)
+			m.Take("somebody", time.Hour)
 		}
 		first, giveUp := context.WithCancel(t.Context())
 		ended := make(chan error)
@@ -245,4 +225,45 @@ func TestARefusedConnectionLeavesNothingToCleanUp(t *testing.T) {
 	_, err = l.TryAcquire(t.Context(), key, longTTL)
 	is(t, err, redlock.ErrNoQuorum)
 	closeLocker(t, l) // long before the ttl is over
+}
+
+// A key of another type, or a right that is missing, does not say that masters can not be reached.
+func TestAMisconfigurationIsNoOutage(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.Locker(t, redlock.Options{})
+		masters.Behave(func(r *single.Request) act {
+			if r.Op == single.Acquire && r.Keys[0] == "list" {
+				return act{Err: refuses("WRONGTYPE Operation against a key holding the wrong kind of value")}
+			}
+			return act{}
+		})
+		_, err := l.TryAcquire(t.Context(), "list", longTTL)
+		is(t, err, redlock.ErrMisconfigured)
+		settle(time.Minute)
+		if since := redlock.OutageSince(l); since != 0 {
+			t.Errorf("a key of another type counts as an outage that began at %v", since)
+		}
+		masters.Behave(on(single.Acquire, act{Err: errSilent}))
+		_, err = l.TryAcquire(t.Context(), key, longTTL)
+		is(t, err, redlock.ErrNoQuorum)
+		if redlock.OutageSince(l) == 0 {
+			t.Error("masters that do not answer are no outage")
+		}
+	})
+}
+
+// A context may end because of another lock's error. That says nothing about this acquisition's masters.
+func TestTheCauseOfAContextIsNoOutage(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.Locker(t, redlock.Options{})
+		masters.Behave(on(single.Acquire, act{Lost: true}))
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Millisecond, func() { cancel(redlock.ErrNoQuorum) })
+		_, err := l.TryAcquire(ctx, key, longTTL)
+		is(t, err, context.Canceled)
+		is(t, err, redlock.ErrNoQuorum)
+		if since := redlock.OutageSince(l); since != 0 {
+			t.Errorf("the cause of a context counts as an outage that began at %v", since)
+		}
+	})
 }

@@ -8,9 +8,6 @@ import (
 // DriftAllowance is the part of a ttl that clocks of different rates cost.
 var DriftAllowance = driftAllowance
 
-// SystemClock is the default clock.
-func SystemClock() Clock { return systemClock{} }
-
 // ID is under which name the Locker waits in the masters' queues.
 func (l *Locker) ID() string { return l.crowd.ID }
 

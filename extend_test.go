@@ -20,8 +20,8 @@ const distant = 600 * time.Millisecond
 func distantHold(t *testing.T, body func(t *testing.T, lock *redlock.Lock, masters fakes), opts ...redlock.Option) {
 	t.Helper()
 	bubble(t, 5, func(t *testing.T, masters fakes) {
-		masters.behave(away(distant))
-		l := masters.locker(t, redlock.Options{RequestTimeout: time.Second})
+		masters.Behave(away(distant))
+		l := masters.Locker(t, redlock.Options{RequestTimeout: time.Second})
 		lock := acquire(t, l, longTTL, opts...)
 		settle(distant)
 		body(t, lock, masters)
@@ -69,7 +69,7 @@ func TestConcurrentExtensionsAllSucceed(t *testing.T) {
 			if until := lock.Until().Sub(began); until < longest-longest/50-2*time.Second {
 				t.Errorf("%s: the lock was extended by %v, and %v was asked for", name, until, longest)
 			}
-			if asked := masters[0].count(single.Extend); asked > 3 {
+			if asked := masters[0].Count(single.Extend); asked > 3 {
 				t.Errorf("%s: a master was asked %d times for %d extensions at the same time", name, asked, n)
 			}
 			settle(distant)
@@ -96,7 +96,7 @@ func TestValidityAfterAnExtensionCountsFromItsRequest(t *testing.T) {
 func TestAnExtensionDuringARenewalSucceeds(t *testing.T) {
 	distantHold(t, func(t *testing.T, lock *redlock.Lock, masters fakes) {
 		began := time.Now()
-		for masters[0].count(single.Extend) == 0 {
+		for masters[0].Count(single.Extend) == 0 {
 			pass(10 * time.Millisecond) // until the renewal is on its way
 		}
 		if time.Since(began) > longTTL/2 {
@@ -111,14 +111,14 @@ func TestAnExtensionDuringARenewalSucceeds(t *testing.T) {
 // A renewal that too few masters have answered is tried again while the lock is valid.
 func TestARenewalThatHasFailedIsTriedAgain(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{RequestTimeout: 100 * time.Millisecond})
+		l := masters.Locker(t, redlock.Options{RequestTimeout: 100 * time.Millisecond})
 		lock := acquire(t, l, longTTL, redlock.AutoRenew())
-		masters.behave(on(single.Extend, act{lost: true}))
-		for masters[0].count(single.Extend) == 0 {
+		masters.Behave(on(single.Extend, act{Lost: true}))
+		for masters[0].Count(single.Extend) == 0 {
 			pass(10 * time.Millisecond)
 		}
 		pass(150 * time.Millisecond) // it has failed
-		masters.behave(nil)
+		masters.Behave(nil)
 		settle(longTTL)
 		is(t, lock.Err(), nil)
 		must(t, lock.Release(t.Context()))
@@ -130,21 +130,21 @@ func TestARenewalThatHasFailedIsTriedAgain(t *testing.T) {
 func TestARenewalIsTriedAgainWhileAMasterHangs(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
 		stuck := make(chan struct{})
-		voters := masters.masters()
+		voters := masters.Masters()
 		for i := range 2 {
-			voters[i] = deaf{masters[i], stuck}
+			voters[i] = deaf{Fake: masters[i], Stuck: stuck}
 		}
 		l, err := redlock.New(voters, redlock.Options{Clock: newClock(), RequestTimeout: 100 * time.Millisecond})
 		must(t, err)
 		closesAtLast(t, l)
 		t.Cleanup(func() { close(stuck) })
 		lock := acquire(t, l, longTTL, redlock.AutoRenew())
-		masters[2].behave(on(single.Extend, act{lost: true}))
-		for masters[2].count(single.Extend) == 0 {
+		masters[2].Behave(on(single.Extend, act{Lost: true}))
+		for masters[2].Count(single.Extend) == 0 {
 			pass(10 * time.Millisecond)
 		}
 		pass(50 * time.Millisecond)
-		masters[2].behave(nil) // that one request was lost
+		masters[2].Behave(nil) // that one request was lost
 		settle(longTTL)
 		is(t, lock.Err(), nil)
 		must(t, lock.Release(t.Context()))
@@ -155,16 +155,16 @@ func TestARenewalIsTriedAgainWhileAMasterHangs(t *testing.T) {
 // extension.
 func TestRepairsOfOneExtensionDoNotCountForTheNext(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{RequestTimeout: time.Second})
+		l := masters.Locker(t, redlock.Options{RequestTimeout: time.Second})
 		far(t, l, masters)
-		masters.behave(nil)
+		masters.Behave(nil)
 		lock := acquire(t, l, longTTL)
 		settle(time.Millisecond)
 		for _, m := range masters[:3] {
-			m.forget()
+			m.Forget()
 		}
 		for _, m := range masters[1:3] {
-			m.behave(on(single.Extend, act{before: 500 * time.Millisecond}))
+			m.Behave(on(single.Extend, act{Before: 500 * time.Millisecond}))
 		}
 		for i, err := range extensions(t, lock, 2, func(int) time.Duration { return longTTL }) {
 			if !errors.Is(err, redlock.ErrNotHeld) {
@@ -202,7 +202,7 @@ func TestAShorterExtensionDoesNotDelayARenewal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 5, func(t *testing.T, masters fakes) {
-				l := masters.locker(t, redlock.Options{})
+				l := masters.Locker(t, redlock.Options{})
 				lock := acquire(t, l, longTTL, opts...)
 				for range 20 {
 					settle(longTTL / 4)
@@ -221,7 +221,7 @@ func TestAShorterExtensionDoesNotDelayARenewal(t *testing.T) {
 func TestObserversSeeVerifyAsItsOwnOperation(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		var told []string
-		l := masters.locker(t,
+		l := masters.Locker(t,
 			redlock.Options{Observer: func(e redlock.Event) { told = append(told, e.Kind.String()+" "+e.Op) }})
 		lock := acquire(t, l, longTTL)
 		settle(time.Second)
@@ -238,12 +238,12 @@ func TestObserversSeeVerifyAsItsOwnOperation(t *testing.T) {
 		if slices.Sort(told); len(told) != 4 || told[0] != "extend extend" || told[3] != "vote extend" {
 			t.Errorf("an extension is reported as %q", told)
 		}
-		masters.behave(func(*single.Request) act { return act{err: errors.New("down")} })
+		masters.Behave(func(*single.Request) act { return act{Err: errors.New("down")} })
 		op(t, lock.Verify(t.Context()), redlock.ErrNoQuorum, "verify")
 		op(t, lock.Extend(t.Context(), longTTL), redlock.ErrNoQuorum, "extend")
-		masters.behave(nil)
+		masters.Behave(nil)
 		for _, m := range masters {
-			m.forget()
+			m.Forget()
 		}
 		op(t, lock.Verify(t.Context()), redlock.ErrNotHeld, "verify")
 		op(t, lock.Release(t.Context()), redlock.ErrNotHeld, "release")
@@ -264,15 +264,15 @@ func op(t *testing.T, err, reason error, want string) {
 func TestVerifyNeverSaysYesOnceValidityIsOver(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		machine := newClock()
-		lock := acquire(t, masters.locker(t, redlock.Options{Clock: machine}), 10*time.Second)
+		lock := acquire(t, masters.Locker(t, redlock.Options{Clock: machine}), 10*time.Second)
 		settle(time.Millisecond)
-		masters.behave(on(single.Extend, act{after: 50 * time.Millisecond}))
+		masters.Behave(on(single.Extend, act{After: 50 * time.Millisecond}))
 		verified := make(chan error, 1)
 		go func() { verified <- lock.Verify(t.Context()) }()
 		synctest.Wait()
 		pass(25 * time.Millisecond)
-		machine.suspend(lock.Remaining()) // the masters have answered, and the machine sleeps
-		if n := masters.holders(lock.Owner()); n != 3 {
+		machine.Suspend(lock.Remaining()) // the masters have answered, and the machine sleeps
+		if n := masters.Holders(lock.Owner()); n != 3 {
 			t.Fatalf("%d masters have the key: this test shows nothing", n)
 		}
 		is(t, <-verified, redlock.ErrNotHeld)
@@ -282,12 +282,12 @@ func TestVerifyNeverSaysYesOnceValidityIsOver(t *testing.T) {
 // Verify prolongs nothing: if its process dies, the key lapses when it would have.
 func TestVerifyLetsNoKeyLiveForLonger(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		lock := acquire(t, masters.locker(t, redlock.Options{}), longTTL)
+		lock := acquire(t, masters.Locker(t, redlock.Options{}), longTTL)
 		settle(longTTL / 2)
 		expires := func(m *fake) time.Time {
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			return m.keys[key].expires
+			m.Mu.Lock()
+			defer m.Mu.Unlock()
+			return m.Keys[key].Expires
 		}
 		end := expires(masters[0])
 		must(t, lock.Verify(t.Context()))
@@ -302,5 +302,24 @@ func TestVerifyLetsNoKeyLiveForLonger(t *testing.T) {
 		if !expires(masters[0]).After(end) {
 			t.Error("nor does an extension: this test shows nothing")
 		}
+	})
+}
+
+// If a caller cancels an extension, that extension must not prolong a later extension.
+func TestACancelledExtensionDoesNotLengthenTheNext(t *testing.T) {
+	distantHold(t, func(t *testing.T, lock *redlock.Lock, masters fakes) {
+		go func() { _ = lock.Extend(t.Context(), longTTL) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		err := lock.Extend(ctx, time.Hour)
+		t.Logf("the hour: %v", err)
+		settle(20 * time.Second)
+		must(t, lock.Extend(t.Context(), longTTL))
+		if left := lock.Remaining(); left > longTTL {
+			t.Errorf("extended by %v, 20 s after another caller's extension by an hour had failed: remaining %v",
+				longTTL, left)
+		}
+		_ = masters
 	})
 }

@@ -34,7 +34,7 @@ func TestAReentrantAcquireOvertakesWaitersOfItsLock(t *testing.T) {
 		}
 		give(t, inner)
 		give(t, outer)
-		give(t, behind.get(t))
+		give(t, behind.Get(t))
 		nowhere(t, servers, key)
 	}
 }
@@ -57,7 +57,7 @@ func TestAReaderCanReadAgainWhileAWriterWaits(t *testing.T) {
 	}
 	is(t, try(t, a, key, redlock.Shared()), redlock.ErrHeld) // the control: others wait
 	give(t, outer)
-	give(t, writer.get(t))
+	give(t, writer.Get(t))
 }
 
 // Hazard 32: where the holder lacks a master, each attempt is granted that one. That is no split vote.
@@ -71,7 +71,7 @@ func TestHazard32AWaiterThatIsGrantedAMinorityDoesNotSpin(t *testing.T) {
 	const span = 2 * time.Second
 	ctx, cancel := context.WithTimeout(t.Context(), span)
 	defer cancel()
-	is(t, wait(t, ctx, b, key, longTTL).fail(t), redlock.ErrHeld)
+	is(t, wait(t, ctx, b, key, longTTL).Fail(t), redlock.ErrHeld)
 	n := calls(t, servers[1:2], "zadd") // one of those that refuse
 	t.Logf("%d attempts in %v", n, span)
 	if n < 2 || n > 50 {
@@ -81,14 +81,6 @@ func TestHazard32AWaiterThatIsGrantedAMinorityDoesNotSpin(t *testing.T) {
 	give(t, held)
 }
 
-// farWall is a clock with an impossible time of day.
-type farWall struct {
-	redlock.Clock
-	wall time.Time
-}
-
-func (c farWall) Wall() time.Time { return c.wall }
-
 // Tokens end at 2^53: a clock set to a far future must not use them up, for its key or any other.
 func TestAClockOfAnotherMillenniumDoesNotUseUpTokens(t *testing.T) {
 	servers := redistest.StartN(t, 3)
@@ -97,7 +89,7 @@ func TestAClockOfAnotherMillenniumDoesNotUseUpTokens(t *testing.T) {
 		time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC),
 		time.UnixMicro(math.MaxInt64), time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC),
 	} {
-		mad := dial(t, servers, redlock.Options{Clock: farWall{redlock.SystemClock(), wall}})
+		mad := dial(t, servers, redlock.Options{Clock: dated(func() time.Time { return wall })})
 		var last uint64
 		for _, l := range []*redlock.Locker{mad, sane, mad, sane2} {
 			for _, name := range []string{key, "other"} {
@@ -122,7 +114,7 @@ func TestACounterThatIsUsedUpFailsOnlyItsKey(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l, l2 := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
 	for _, s := range servers {
-		must(t, s.Client().Set(t.Context(), counterKey, uint64(1<<53-1), time.Hour).Err())
+		must(t, s.Client().Set(t.Context(), "redlock:token:{"+key+"}", uint64(1<<53-1), time.Hour).Err())
 	}
 	for range 3 {
 		if err := try(t, l, key, redlock.Fenced()); err == nil {
@@ -148,8 +140,8 @@ func TestAWaiterForSeveralKeysIsNotifiedForEachKey(t *testing.T) {
 			awaitEars(t, servers, 1)
 			began := time.Now()
 			give(t, held)
-			lock := w.get(t)
-			gaps += w.at.Sub(began)
+			lock := w.Get(t)
+			gaps += w.At.Sub(began)
 			give(t, lock)
 		}
 		if mean := gaps / n; mean > 40*time.Millisecond {
@@ -180,15 +172,15 @@ func TestACancelledWaiterIsNotNotified(t *testing.T) {
 			awaitQueue(t, servers, key, 2)
 			awaitEars(t, servers, 2)
 			cancel()
-			is(t, first.fail(t), context.Canceled)
+			is(t, first.Fail(t), context.Canceled)
 			for _, s := range servers {
 				redistest.Eventually(t, promptly, func() bool { return queued(t, s, key) <= 1 },
 					"the one that gave up to leave the queue")
 			}
 			began := time.Now()
 			give(t, held)
-			lock := second.get(t)
-			gaps += second.at.Sub(began)
+			lock := second.Get(t)
+			gaps += second.At.Sub(began)
 			give(t, lock)
 		}
 		if mean := gaps / n; mean > 40*time.Millisecond {
@@ -202,15 +194,15 @@ func TestACancelledWaiterIsNotNotified(t *testing.T) {
 func TestWaitersBehindOthersOfTheirProcessEndWithTheSameErrors(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		for _, m := range masters {
-			m.take("somebody", time.Hour)
+			m.Take("somebody", time.Hour)
 		}
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		for _, w := range []*waiting{
 			wait(t, ctx, l, key, longTTL), wait(t, ctx, l, key, longTTL), wait(t, ctx, l, key, longTTL),
 		} {
-			err := w.fail(t)
+			err := w.Fail(t)
 			is(t, err, redlock.ErrHeld)
 			is(t, err, context.DeadlineExceeded)
 		}

@@ -33,22 +33,12 @@ func handoffs(t *testing.T, servers []*redistest.Server, lockers [2]*redlock.Loc
 		}
 		began := time.Now()
 		give(t, held)
-		held = w.get(t)
-		gaps = append(gaps, w.at.Sub(began))
+		held = w.Get(t)
+		gaps = append(gaps, w.At.Sub(began))
 	}
 	give(t, held)
 	slices.Sort(gaps)
 	return gaps
-}
-
-// listening counts the subscriptions on all servers.
-func listening(tb testing.TB, servers []*redistest.Server) int {
-	tb.Helper()
-	n := 0
-	for _, s := range servers {
-		n += listeners(tb, s)
-	}
-	return n
 }
 
 // SOURCES S3: waiting is woken by a published release. The next attempt without one would come 100 to 200 ms later.
@@ -86,8 +76,8 @@ func TestHazard30ALostNotificationCostsABackoff(t *testing.T) {
 		}
 		began := time.Now()
 		give(t, held)
-		lock := w.get(t)
-		if took := w.at.Sub(began); took > backoff {
+		lock := w.Get(t)
+		if took := w.At.Sub(began); took > backoff {
 			t.Errorf("the waiter came %v after the release", took)
 		}
 		give(t, lock)
@@ -113,8 +103,8 @@ func TestSubscriptionsSurviveReconnects(t *testing.T) {
 	awaitQueue(t, servers, key, 1) // also on the one that forgot it
 	began := time.Now()
 	give(t, held)
-	lock := w.get(t)
-	if took := w.at.Sub(began); took > backoff {
+	lock := w.Get(t)
+	if took := w.At.Sub(began); took > backoff {
 		t.Errorf("the waiter came %v after the release", took)
 	}
 	give(t, lock)
@@ -153,7 +143,7 @@ func TestALockerListensOnOneConnectionAMasterAndOnlyWhileItWaits(t *testing.T) {
 	}
 	cancel()
 	for _, w := range all {
-		is(t, w.fail(t), context.Canceled)
+		is(t, w.Fail(t), context.Canceled)
 	}
 	left := time.Now()
 	awaitEars(t, servers, 0)
@@ -172,7 +162,7 @@ func TestAClosedLockerListensNoMore(t *testing.T) {
 	w := wait(t, t.Context(), b, key, longTTL)
 	awaitEars(t, servers, 1)
 	must(t, b.Close(t.Context()))
-	is(t, w.fail(t), redlock.ErrClosed)
+	is(t, w.Fail(t), redlock.ErrClosed)
 	awaitEars(t, servers, 0)
 	give(t, held)
 }
@@ -192,7 +182,7 @@ func TestHazard32AWaiterDoesNotSpin(t *testing.T) {
 	const span = 2 * time.Second
 	ctx, cancel := context.WithTimeout(t.Context(), span)
 	defer cancel()
-	is(t, wait(t, ctx, b, key, longTTL).fail(t), redlock.ErrHeld)
+	is(t, wait(t, ctx, b, key, longTTL).Fail(t), redlock.ErrHeld)
 	if n := attempts(t, servers); n < 2 || n > 35 {
 		t.Errorf("%d attempts in %v, want about 10 a second at most", n, span)
 	} else {
@@ -228,11 +218,11 @@ func TestADeadWaiterDelaysOthersByABackoffAtMost(t *testing.T) {
 	hard, cancel := context.WithCancel(t.Context())
 	cancel()
 	_ = dead.Close(hard)
-	is(t, first.fail(t), redlock.ErrClosed)
+	is(t, first.Fail(t), redlock.ErrClosed)
 	began := time.Now()
 	give(t, held)
-	lock := second.get(t)
-	if took := second.at.Sub(began); took > backoff {
+	lock := second.Get(t)
+	if took := second.At.Sub(began); took > backoff {
 		t.Errorf("the next waiter came %v after the release", took)
 	}
 	give(t, lock)

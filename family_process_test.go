@@ -75,14 +75,14 @@ func TestAKilledHolderFreesTheLockAfterItsTTL(t *testing.T) {
 	awaitQueue(t, servers, key, 1)
 	alive := time.After(2 * childTTL) // it is renewed while it lives
 	select {
-	case <-w.ended:
+	case <-w.Ended:
 		t.Fatal("the lock was free while its holder lived")
 	case <-alive:
 	}
 	kill()
 	died := time.Now()
-	give(t, w.get(t))
-	if took := w.at.Sub(died); took > childTTL+backoff {
+	give(t, w.Get(t))
+	if took := w.At.Sub(died); took > childTTL+backoff {
 		t.Errorf("the lock was free %v after its holder's death, want %v at most", took, childTTL)
 	}
 }
@@ -101,8 +101,8 @@ func TestAKilledWaiterDelaysOthersByABackoffAtMost(t *testing.T) {
 	kill()
 	began := time.Now()
 	give(t, held)
-	give(t, w.get(t))
-	if took := w.at.Sub(began); took > backoff {
+	give(t, w.Get(t))
+	if took := w.At.Sub(began); took > backoff {
 		t.Errorf("the next waiter came %v after the release", took)
 	}
 }

@@ -137,8 +137,8 @@ func faulty(t *testing.T,
 					t.Errorf("%v lasts %d, want %d", err, got, fault.Lasts)
 				}
 				bubble(t, 3, func(t *testing.T, masters fakes) {
-					defer masters.behave(nil)
-					body(t, masters, fault.Lasts, on(single.Acquire, act{err: err, after: time.Millisecond}))
+					defer masters.Behave(nil)
+					body(t, masters, fault.Lasts, on(single.Acquire, act{Err: err, After: time.Millisecond}))
 				})
 			})
 		}
@@ -147,19 +147,19 @@ func faulty(t *testing.T,
 
 func TestHazard105AWaitOutlastsEveryFaultThatMayPass(t *testing.T) {
 	faulty(t, func(t *testing.T, masters fakes, lasts single.Lasting, fails func(*single.Request) act) {
-		masters.behave(fails)
+		masters.Behave(fails)
 		began := time.Now()
-		w := wait(t, within(t, 5*time.Second), masters.locker(t, redlock.Options{}), key, longTTL)
+		w := wait(t, within(t, 5*time.Second), masters.Locker(t, redlock.Options{}), key, longTTL)
 		settle(500 * time.Millisecond)
-		masters.behave(nil)
+		masters.Behave(nil)
 		if lasts >= single.Final {
-			if err, took := w.fail(t), w.at.Sub(began); took > 20*time.Millisecond {
+			if err, took := w.Fail(t), w.At.Sub(began); took > 20*time.Millisecond {
 				t.Errorf("the wait took %v to end with %v", took, err)
 			}
 			return
 		}
-		lock := w.get(t)
-		if took := w.at.Sub(began); took > 700*time.Millisecond {
+		lock := w.Get(t)
+		if took := w.At.Sub(began); took > 700*time.Millisecond {
 			t.Errorf("the lock came after %v", took)
 		}
 		must(t, lock.Release(t.Context()))
@@ -184,12 +184,12 @@ func endsOf(lasts single.Lasting) (error, time.Duration) { //nolint:revive,stati
 func TestHazard105TheTableOfFaultsSaysWhenAWaitEnds(t *testing.T) {
 	faulty(t, func(t *testing.T, masters fakes, lasts single.Lasting, fails func(*single.Request) act) {
 		var complaints atomic.Int64
-		l := masters.locker(t, redlock.Options{Observer: func(e redlock.Event) {
+		l := masters.Locker(t, redlock.Options{Observer: func(e redlock.Event) {
 			if e.Kind == redlock.EventComplaint {
 				complaints.Add(1)
 			}
 		}})
-		masters.behave(fails)
+		masters.Behave(fails)
 		const crowd = 30
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -205,7 +205,7 @@ func TestHazard105TheTableOfFaultsSaysWhenAWaitEnds(t *testing.T) {
 			synctest.Wait()
 		}
 		for _, w := range all {
-			err, took := w.fail(t), w.at.Sub(began)
+			err, took := w.Fail(t), w.At.Sub(began)
 			switch {
 			case want == nil:
 				is(t, err, context.Canceled)
@@ -225,7 +225,7 @@ func TestHazard105TheTableOfFaultsSaysWhenAWaitEnds(t *testing.T) {
 		if n := complaints.Load(); n != told {
 			t.Errorf("the event was sent %d times, want %d", n, told)
 		}
-		if n := masters[0].count(single.Acquire); lasts == single.Mendable && n > 60 {
+		if n := masters[0].Count(single.Acquire); lasts == single.Mendable && n > 60 {
 			t.Errorf("%d waiters asked %d times", crowd, n)
 		}
 	})
@@ -233,8 +233,8 @@ func TestHazard105TheTableOfFaultsSaysWhenAWaitEnds(t *testing.T) {
 
 func TestMaxOutageBoundsFaultsThatAnOperatorMustMend(t *testing.T) {
 	faulty(t, func(t *testing.T, masters fakes, lasts single.Lasting, fails func(*single.Request) act) {
-		l := masters.locker(t, redlock.Options{})
-		masters.behave(fails)
+		l := masters.Locker(t, redlock.Options{})
+		masters.Behave(fails)
 		const outage = 3 * time.Second
 		began := time.Now()
 		_, err := l.Acquire(t.Context(), key, longTTL, redlock.MaxOutage(outage), redlock.RetryEvery(time.Second))
@@ -255,8 +255,8 @@ func TestMaxOutageBoundsFaultsThatAnOperatorMustMend(t *testing.T) {
 // One attempt reports the obstacle at once.
 func TestASingleAttemptSaysWhetherAnOperatorMustMend(t *testing.T) {
 	faulty(t, func(t *testing.T, masters fakes, lasts single.Lasting, fails func(*single.Request) act) {
-		l := masters.locker(t, redlock.Options{})
-		masters.behave(fails)
+		l := masters.Locker(t, redlock.Options{})
+		masters.Behave(fails)
 		began := time.Now()
 		_, tried := l.TryAcquire(t.Context(), key, longTTL)
 		_, once := l.Acquire(t.Context(), key, longTTL, redlock.MaxAttempts(1))
@@ -281,9 +281,9 @@ func TestHazard105ACandidateOutlastsEveryFaultThatMayPass(t *testing.T) {
 				if lasts == single.Passing && mended > time.Minute {
 					return // such an outage is asked out as often as ever
 				}
-				e, err := leader.NewElection(masters.locker(t, redlock.Options{}), key, longTTL)
+				e, err := leader.NewElection(masters.Locker(t, redlock.Options{}), key, longTTL)
 				must(t, err)
-				masters.behave(fails)
+				masters.Behave(fails)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				led, ended := make(chan time.Time, 1), make(chan error, 1)
@@ -295,8 +295,8 @@ func TestHazard105ACandidateOutlastsEveryFaultThatMayPass(t *testing.T) {
 					})
 				}()
 				settle(mended)
-				asked := masters[0].count(single.Acquire)
-				masters.behave(nil)
+				asked := masters[0].Count(single.Acquire)
+				masters.Behave(nil)
 				began := time.Now()
 				select {
 				case at := <-led:

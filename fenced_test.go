@@ -53,10 +53,8 @@ func (h *tokens) after(before, token uint64) {
 	h.newest = max(h.newest, token)
 }
 
-// steppedClock is a clock with a wall time that jumps forwards and backwards all the time.
-type steppedClock struct{ redlock.Clock }
-
-func (c *steppedClock) Wall() time.Time {
+// jumpingDate is a time of day that jumps forwards and backwards all the time.
+func jumpingDate() time.Time {
 	return time.Now().Add(time.Duration(rand.Int64N(int64(2*time.Hour))) - time.Hour)
 }
 
@@ -94,7 +92,7 @@ func TestTokensAreUniqueAndInOrderWhateverHappensToMastersAndClocks(t *testing.T
 	var count atomic.Int64
 	var all sync.WaitGroup
 	for i := range lockers {
-		l := dial(t, servers, redlock.Options{Clock: &steppedClock{Clock: redlock.SystemClock()}})
+		l := dial(t, servers, redlock.Options{Clock: dated(jumpingDate)})
 		all.Go(func() {
 			for n := i; ctx.Err() == nil; n++ {
 				h := &history[n%keys]
@@ -145,16 +143,12 @@ func (m *cut) Do(ctx context.Context, batch []*single.Call) {
 	}
 }
 
-// oldClock is a clock that always shows the beginning of the epoch, so that only counters determine tokens.
-type oldClock struct{ redlock.Clock }
-
-func (oldClock) Wall() time.Time { return time.Unix(0, 0) }
-
 // reaching makes a Locker without an idea of the time of day. A request reaches only the servers with a bit that is
 // set at that time.
 func reaching(t *testing.T, servers []*redistest.Server, bits *atomic.Uint64) *redlock.Locker {
 	t.Helper()
-	opts := redlock.Options{Clock: oldClock{redlock.SystemClock()}}
+	// At the beginning of the epoch, so that only counters determine tokens.
+	opts := redlock.Options{Clock: dated(func() time.Time { return time.Unix(0, 0) })}
 	return wrapped(t, servers, opts, func(i int, m redlock.Master) redlock.Master {
 		return &cut{m, func(*single.Request) bool { return bits.Load()&(1<<i) == 0 }}
 	})

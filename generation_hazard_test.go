@@ -24,13 +24,13 @@ func (m preparing) Prepare(r *single.Request) { m.prepare(r) }
 
 // paused makes a Locker of generation 1. Its process stops once, for d, between the call that asks for a request of
 // this kind and the sending of that request.
-func (f fakes) paused(t *testing.T, op single.Op, d *atomic.Int64) *redlock.Locker {
+func paused(t *testing.T, f fakes, op single.Op, d *atomic.Int64) *redlock.Locker {
 	t.Helper()
 	clock := newClock()
-	masters := f.masters()
+	masters := f.Masters()
 	masters[0] = preparing{f[0], func(r *single.Request) {
 		if r.Op == op {
-			clock.suspend(time.Duration(d.Swap(0)))
+			clock.Suspend(time.Duration(d.Swap(0)))
 		}
 	}}
 	l, err := redlock.New(masters, redlock.Options{Generation: 1, Clock: clock})
@@ -45,7 +45,7 @@ func TestAPauseAfterTheGenerationCheckShortensTheLock(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		var d atomic.Int64
 		d.Store(int64(pause))
-		l := masters.paused(t, single.Acquire, &d)
+		l := paused(t, masters, single.Acquire, &d)
 		lock := acquire(t, l, longTTL)
 		if left := lock.Remaining(); left > longTTL-pause {
 			t.Errorf("acquired: %v of %v are left", left, longTTL-pause)
@@ -55,16 +55,16 @@ func TestAPauseAfterTheGenerationCheckShortensTheLock(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		var d atomic.Int64
 		d.Store(int64(2 * longTTL))
-		_, err := masters.paused(t, single.Acquire, &d).TryAcquire(t.Context(), key, longTTL)
+		_, err := paused(t, masters, single.Acquire, &d).TryAcquire(t.Context(), key, longTTL)
 		is(t, err, redlock.ErrExpired)
 		settle(time.Second)
-		if n := masters.holders(""); n != 0 {
+		if n := masters.Holders(""); n != 0 {
 			t.Errorf("%d masters have the key", n)
 		}
 	})
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		var d atomic.Int64
-		l := masters.paused(t, single.Extend, &d)
+		l := paused(t, masters, single.Extend, &d)
 		lock := acquire(t, l, longTTL)
 		d.Store(int64(pause))
 		must(t, lock.Extend(t.Context(), 2*longTTL))
@@ -75,11 +75,11 @@ func TestAPauseAfterTheGenerationCheckShortensTheLock(t *testing.T) {
 	})
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		var d atomic.Int64
-		l := masters.paused(t, single.Extend, &d)
+		l := paused(t, masters, single.Extend, &d)
 		lock := acquire(t, l, longTTL, redlock.AutoRenew(), redlock.MaxRenewals(1))
 		d.Store(int64(pause))
 		settle(longTTL/3 + time.Second)
-		if n := masters[0].count(single.Extend); n != 1 || d.Load() != 0 {
+		if n := masters[0].Count(single.Extend); n != 1 || d.Load() != 0 {
 			t.Fatalf("renewed %d times", n)
 		}
 		if left := lock.Remaining(); left > longTTL-pause {
@@ -94,7 +94,7 @@ func TestAPauseAfterTheGenerationCheckShortensTheLock(t *testing.T) {
 func TestAnExtensionThatWaitedAsksAgainForTheGeneration(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, masters fakes) {
 		before, after := masters[:3], fakes{masters[0], masters[1], masters[3]}
-		forgotten := before.locker(t, redlock.Options{Generation: 1, RequestTimeout: 8 * time.Second})
+		forgotten := before.Locker(t, redlock.Options{Generation: 1, RequestTimeout: 8 * time.Second})
 		between := joint(t, before, after, generation(2))
 		asked := time.Now()
 		lock := acquire(t, forgotten, longTTL)
@@ -102,7 +102,7 @@ func TestAnExtensionThatWaitedAsksAgainForTheGeneration(t *testing.T) {
 		must(t, between.Announce(t.Context(), 3))
 		announced := time.Now()
 		settle(time.Until(asked.Add(9 * time.Second)))
-		before.behave(on(single.Extend, act{after: 5 * time.Second}))
+		before.Behave(on(single.Extend, act{After: 5 * time.Second}))
 		first, second := make(chan error, 1), make(chan error, 1)
 		go func() { first <- lock.Extend(context.Background(), longTTL) }()
 		synctest.Wait()
@@ -112,7 +112,7 @@ func TestAnExtensionThatWaitedAsksAgainForTheGeneration(t *testing.T) {
 		if end := announced.Add(10*time.Second + longTTL); lock.Until().After(end) {
 			t.Errorf("held %v past the end that the announcement promises", lock.Until().Sub(end))
 		}
-		before.behave(nil)
+		before.Behave(nil)
 		must(t, lock.Release(t.Context()))
 	})
 }
@@ -136,7 +136,7 @@ func (m stuckOn) Do(ctx context.Context, batch []*single.Call) {
 // A client of another kind may keep no deadlines. As many such masters as a quorum can do without change nothing.
 func TestAHangingMasterDoesNotBlockGenerationChecks(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		all, stuck := masters.masters(), make(chan struct{})
+		all, stuck := masters.Masters(), make(chan struct{})
 		all[2] = stuckOn{masters[2], single.Announce, stuck}
 		l, err := redlock.New(all, redlock.Options{Generation: 1, Clock: newClock()})
 		must(t, err)
@@ -155,23 +155,23 @@ func TestAHangingMasterDoesNotBlockGenerationChecks(t *testing.T) {
 // With a request timeout as long as an answer holds, one master that is down does no harm either.
 func TestALongRequestTimeoutDoesNotDelayTheNextGenerationCheck(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{Generation: 1, RequestTimeout: 30 * time.Second})
-		masters[2].behave(func(*single.Request) act { return act{lost: true} })
+		l := masters.Locker(t, redlock.Options{Generation: 1, RequestTimeout: 30 * time.Second})
+		masters[2].Behave(func(*single.Request) act { return act{Lost: true} })
 		for range 100 {
 			must(t, otherKey(t, l, "again").Release(t.Context()))
 			settle(time.Second)
 		}
-		masters.behave(nil)
+		masters.Behave(nil)
 	})
 }
 
 // Once so many masters have failed that no quorum can answer, the call returns without the other replies.
 func TestAnAnnouncementThatCanNotSucceedEndsAtOnce(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, generation(1))
-		masters[0].behave(on(single.Announce, act{err: errSilent}))
-		masters[1].behave(on(single.Announce, act{err: errSilent}))
-		masters[2].behave(on(single.Announce, act{lost: true}))
+		l := masters.Locker(t, generation(1))
+		masters[0].Behave(on(single.Announce, act{Err: errSilent}))
+		masters[1].Behave(on(single.Announce, act{Err: errSilent}))
+		masters[2].Behave(on(single.Announce, act{Lost: true}))
 		began := time.Now()
 		_, err := l.TryAcquire(t.Context(), key, longTTL)
 		onlyIs(t, err, redlock.ErrNoQuorum)
@@ -182,7 +182,7 @@ func TestAnAnnouncementThatCanNotSucceedEndsAtOnce(t *testing.T) {
 		if err != nil && !strings.Contains(err.Error(), "m3:6379: pending") {
 			t.Errorf("error %v", err)
 		}
-		masters.behave(nil)
+		masters.Behave(nil)
 	})
 }
 
@@ -196,15 +196,15 @@ func TestAFailedAnnouncementNamesTheSetThatDidNotAnswer(t *testing.T) {
 		away, name := test.away, test.name
 		bubble(t, 6, func(t *testing.T, masters fakes) {
 			l := joint(t, masters[:3], masters[3:], generation(1))
-			masters.behave(on(single.Announce, act{after: time.Millisecond}))
-			masters[away].behave(on(single.Announce, act{after: test.says, err: errSilent}))
-			masters[away+1].behave(on(single.Announce, act{after: test.says, err: errSilent}))
+			masters.Behave(on(single.Announce, act{After: time.Millisecond}))
+			masters[away].Behave(on(single.Announce, act{After: test.says, Err: errSilent}))
+			masters[away+1].Behave(on(single.Announce, act{After: test.says, Err: errSilent}))
 			err := l.Announce(t.Context(), 2)
 			onlyIs(t, err, redlock.ErrNoQuorum)
 			if want := "of the " + name + " masters"; err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("error %v, want %q in it", err, want)
 			}
-			masters.behave(nil)
+			masters.Behave(nil)
 		})
 	}
 }
@@ -215,18 +215,18 @@ func TestExtendReportsAnOutdatedGeneration(t *testing.T) {
 	for name, opts := range map[string]redlock.Options{"without": {}, "with": generation(1)} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, masters fakes) {
-				l := masters.locker(t, opts)
+				l := masters.Locker(t, opts)
 				lapses, released := acquire(t, l, 2*time.Second), otherKey(t, l, "other")
 				must(t, released.Release(t.Context()))
 				settle(time.Minute)
 				is(t, lapses.Extend(t.Context(), longTTL), redlock.ErrNotHeld)
 				is(t, released.Extend(t.Context(), longTTL), redlock.ErrNotHeld)
-				if n := masters[0].count(single.Announce); n > 1 {
+				if n := masters[0].Count(single.Announce); n > 1 {
 					t.Errorf("asked for the generation of a lock that is over")
 				}
 			})
 			bubble(t, 3, func(t *testing.T, masters fakes) {
-				l := masters.locker(t, opts)
+				l := masters.Locker(t, opts)
 				lock := acquire(t, l, longTTL)
 				closed := make(chan error, 1)
 				go func() { closed <- l.Close(context.Background()) }()
@@ -244,13 +244,13 @@ func TestExtendReportsAnOutdatedGeneration(t *testing.T) {
 // A lock is over while its masters are out of reach. Extend must not return an error that suggests another try.
 func TestExtendOfAnEndedLockReportsNoOutage(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, generation(1))
+		l := masters.Locker(t, generation(1))
 		lock := acquire(t, l, 2*time.Second)
 		settle(time.Minute)
-		masters.behave(func(*single.Request) act { return act{lost: true} })
+		masters.Behave(func(*single.Request) act { return act{Lost: true} })
 		err := lock.Extend(t.Context(), longTTL)
 		onlyIs(t, err, redlock.ErrNotHeld)
-		masters.behave(nil)
+		masters.Behave(nil)
 	})
 }
 
@@ -258,7 +258,7 @@ func TestExtendOfAnEndedLockReportsNoOutage(t *testing.T) {
 // generation. A Locker without a generation can't notice this.
 func TestALockerAnnouncesNoGenerationThatWouldStopItself(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l, never := masters.locker(t, generation(3)), masters.locker(t, redlock.Options{})
+		l, never := masters.Locker(t, generation(3)), masters.Locker(t, redlock.Options{})
 		for _, far := range []uint64{5, 9, single.MaxToken} {
 			err := l.Announce(t.Context(), far)
 			if onlyIs(t, err, redlock.ErrInvalid); err == nil ||
@@ -267,7 +267,7 @@ func TestALockerAnnouncesNoGenerationThatWouldStopItself(t *testing.T) {
 				t.Errorf("%v does not name both generations", err)
 			}
 		}
-		if n := masters.asked(); n != 0 {
+		if n := masters.Asked(); n != 0 {
 			t.Errorf("masters were asked %d times", n)
 		}
 		must(t, l.Announce(t.Context(), 4))
@@ -285,11 +285,11 @@ func TestALockerAnnouncesNoGenerationThatWouldStopItself(t *testing.T) {
 func TestALockerTwoAheadDoesNotWaitForThoseBehind(t *testing.T) {
 	for shared, ends := range map[int]bool{0: false, 2: true} {
 		bubble(t, 6-shared, func(t *testing.T, masters fakes) {
-			behind, ahead := masters[:3].locker(t, generation(1)), masters[3-shared:].locker(t, generation(3))
+			behind, ahead := masters[:3].Locker(t, generation(1)), masters[3-shared:].Locker(t, generation(3))
 			must(t, otherKey(t, behind, "asks for its generation").Release(t.Context()))
-			masters[2].behave(refuseAll) // so that where two are shared, each has one of them and one of its own
+			masters[2].Behave(refuseAll) // so that where two are shared, each has one of them and one of its own
 			first := acquire(t, behind, longTTL, redlock.AutoRenew())
-			masters[2].behave(nil)
+			masters[2].Behave(nil)
 			second := acquire(t, ahead, longTTL)
 			must(t, first.Err())
 			settle(10*time.Second + longTTL)
@@ -305,11 +305,11 @@ func TestALockerTwoAheadDoesNotWaitForThoseBehind(t *testing.T) {
 // Everything at once, for the race detector.
 func TestAnnounceAcquireExtendAndCloseMayRunAtOnce(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
-		l, err := redlock.NewJoint(masters[:3].masters(), masters[2:].masters(),
+		l, err := redlock.NewJoint(masters[:3].Masters(), masters[2:].Masters(),
 			redlock.Options{Generation: 5, Clock: newClock()})
 		must(t, err)
-		masters.behave(away(3 * time.Millisecond))
-		masters[4].behave(func(*single.Request) act { return act{lost: true} })
+		masters.Behave(away(3 * time.Millisecond))
+		masters[4].Behave(func(*single.Request) act { return act{Lost: true} })
 		var all sync.WaitGroup
 		ctx := context.Background()
 		for i := range 8 {
@@ -346,22 +346,22 @@ func TestAnnounceAcquireExtendAndCloseMayRunAtOnce(t *testing.T) {
 func TestAMasterThatForgetsItsGenerationLetsAForgottenProcessGoOn(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, masters fakes) {
 		before, after := masters[:3], fakes{masters[0], masters[1], masters[3]}
-		forgotten, between, next := before.locker(t, generation(1)), joint(t, before, after, generation(2)),
-			after.locker(t, generation(3))
-		masters[2].behave(func(*single.Request) act { return act{lost: true} })
+		forgotten, between, next := before.Locker(t, generation(1)), joint(t, before, after, generation(2)),
+			after.Locker(t, generation(3))
+		masters[2].Behave(func(*single.Request) act { return act{Lost: true} })
 		must(t, between.Announce(t.Context(), 3))
 		settle(time.Hour)
-		masters[2].behave(nil)
+		masters[2].Behave(nil)
 		_, err := forgotten.TryAcquire(t.Context(), key, longTTL)
 		is(t, err, redlock.ErrOutdated)
 
-		another := before.locker(t, generation(1)) // which has not asked yet
-		masters[0].mu.Lock()
-		masters[0].known = 0
-		masters[0].mu.Unlock()
-		masters[1].behave(func(*single.Request) act { return act{lost: true} })
+		another := before.Locker(t, generation(1)) // which has not asked yet
+		masters[0].Mu.Lock()
+		masters[0].Known = 0
+		masters[0].Mu.Unlock()
+		masters[1].Behave(func(*single.Request) act { return act{Lost: true} })
 		first := acquire(t, another, longTTL)
-		masters[1].behave(nil)
+		masters[1].Behave(nil)
 		second := acquire(t, next, longTTL)
 		if first.Err() != nil || second.Err() != nil {
 			t.Errorf("one of the two locks is over: %v, %v", first.Err(), second.Err())

@@ -25,10 +25,10 @@ func otherKey(tb testing.TB, l *redlock.Locker, name string) *redlock.Lock {
 
 func TestALockerWithoutAGenerationAsksForNone(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		must(t, acquire(t, masters.locker(t, redlock.Options{}), longTTL).Release(t.Context()))
+		must(t, acquire(t, masters.Locker(t, redlock.Options{}), longTTL).Release(t.Context()))
 		for _, m := range masters {
-			if n := m.count(single.Announce); n != 0 {
-				t.Errorf("%s was asked for its generation %d times", m.name, n)
+			if n := m.Count(single.Announce); n != 0 {
+				t.Errorf("%s was asked for its generation %d times", m.Name(), n)
 			}
 		}
 	})
@@ -38,7 +38,7 @@ func TestALockerWithoutAGenerationAsksForNone(t *testing.T) {
 func TestAForgottenProcessTakesNoLockOnceTheNextGenerationIsAnnounced(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, masters fakes) {
 		before, after := masters[:3], fakes{masters[0], masters[1], masters[3]}
-		forgotten, never := before.locker(t, generation(1)), before.locker(t, redlock.Options{})
+		forgotten, never := before.Locker(t, generation(1)), before.Locker(t, redlock.Options{})
 		between := joint(t, before, after, generation(2))
 		kept := acquire(t, forgotten, longTTL, redlock.AutoRenew())
 		must(t, kept.Extend(t.Context(), longTTL))
@@ -63,7 +63,7 @@ func TestAForgottenProcessTakesNoLockOnceTheNextGenerationIsAnnounced(t *testing
 
 		// One generation behind is a neighbour.
 		must(t, otherKey(t, between, "c").Release(t.Context()))
-		next := after.locker(t, generation(3))
+		next := after.Locker(t, generation(3))
 		must(t, otherKey(t, next, "d").Release(t.Context()))
 		must(t, otherKey(t, never, "e").Release(t.Context())) // who gives no generation is on its own
 	})
@@ -82,9 +82,9 @@ func TestAHoldOfAnOutdatedProcessSaysWhyItIsNotRenewed(t *testing.T) {
 				refused = append(refused, e)
 			}
 		}
-		l := masters.locker(t, opts)
+		l := masters.Locker(t, opts)
 		renewed, other := acquire(t, l, longTTL, redlock.AutoRenew()), otherKey(t, l, "is not renewed")
-		must(t, masters.locker(t, generation(3)).Announce(t.Context(), 3))
+		must(t, masters.Locker(t, generation(3)).Announce(t.Context(), 3))
 		settle(2 * longTTL)
 		err := renewed.Err()
 		if onlyIs(t, err, redlock.ErrNotHeld, redlock.ErrOutdated); err != nil &&
@@ -116,18 +116,18 @@ func TestAnyQuorumOfItsMastersTellsAForgottenProcess(t *testing.T) {
 			bubble(t, 5, func(t *testing.T, masters fakes) {
 				for i, m := range masters {
 					if told&(1<<i) != 0 {
-						m.known = 3
+						m.Known = 3
 					}
 					if reached&(1<<i) == 0 {
-						m.behave(func(*single.Request) act { return act{lost: true} })
+						m.Behave(func(*single.Request) act { return act{Lost: true} })
 					}
 				}
-				_, err := masters.locker(t, generation(1)).TryAcquire(t.Context(), key, longTTL)
+				_, err := masters.Locker(t, generation(1)).TryAcquire(t.Context(), key, longTTL)
 				onlyIs(t, err, redlock.ErrOutdated)
-				if n := masters.holders(""); n != 0 {
+				if n := masters.Holders(""); n != 0 {
 					t.Errorf("%d masters have the key", n)
 				}
-				masters.behave(nil)
+				masters.Behave(nil)
 			})
 		}
 	}
@@ -143,14 +143,14 @@ func popcount(set int) (n int) {
 // A slow reply about the generation counts from the time of the request, not from its arrival.
 func TestAnAnswerAboutTheGenerationHoldsFromWhenItWasAskedFor(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{Generation: 1, RequestTimeout: 8 * time.Second})
-		masters.behave(on(single.Announce, act{after: 6 * time.Second}))
+		l := masters.Locker(t, redlock.Options{Generation: 1, RequestTimeout: 8 * time.Second})
+		masters.Behave(on(single.Announce, act{After: 6 * time.Second}))
 		began := time.Now()
 		otherKey(t, l, "a")
 		if took := time.Since(began); took != 6*time.Second {
 			t.Fatalf("the acquisition took %v", took)
 		}
-		masters.behave(on(single.Announce, act{err: errors.New("not now")}))
+		masters.Behave(on(single.Announce, act{Err: errors.New("not now")}))
 		settle(time.Until(began.Add(10*time.Second - time.Millisecond)))
 		otherKey(t, l, "b")
 		settle(2 * time.Millisecond)
@@ -159,16 +159,16 @@ func TestAnAnswerAboutTheGenerationHoldsFromWhenItWasAskedFor(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), `announce "redlock:generation": granted 0 of 3, need 2`) {
 			t.Errorf("error %v", err)
 		}
-		masters.behave(nil)
+		masters.Behave(nil)
 	})
 }
 
 // A Locker in use asks again ahead of time, so no acquisition waits for the reply. An idle Locker asks nothing.
 func TestTheGenerationIsCheckedBeforeTheLastAnswerExpires(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, generation(7))
+		l := masters.Locker(t, generation(7))
 		const rtt = 10 * time.Millisecond
-		masters.behave(away(rtt))
+		masters.Behave(away(rtt))
 		otherKey(t, l, "first")
 		for range 60 {
 			settle(time.Second)
@@ -178,12 +178,12 @@ func TestTheGenerationIsCheckedBeforeTheLastAnswerExpires(t *testing.T) {
 				t.Fatalf("acquisition and release took %v", took)
 			}
 		}
-		asked := masters[0].count(single.Announce)
+		asked := masters[0].Count(single.Announce)
 		if asked < 60/10 || asked > 60/5+2 {
 			t.Errorf("asked %d times in a minute", asked)
 		}
 		settle(time.Hour)
-		if n := masters[0].count(single.Announce); n != asked {
+		if n := masters[0].Count(single.Announce); n != asked {
 			t.Errorf("asked %d times while no goroutine wanted a lock", n-asked)
 		}
 	})
@@ -192,13 +192,13 @@ func TestTheGenerationIsCheckedBeforeTheLastAnswerExpires(t *testing.T) {
 // A renewed hold lives on for hours, however seldom it is renewed, and while a minority of masters is away.
 func TestRenewalsCheckTheGeneration(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, generation(1))
+		l := masters.Locker(t, generation(1))
 		lock := acquire(t, l, 2*longTTL, redlock.AutoRenew())
-		masters[3].behave(func(*single.Request) act { return act{lost: true} })
-		masters[4].behave(func(*single.Request) act { return act{lost: true} })
+		masters[3].Behave(func(*single.Request) act { return act{Lost: true} })
+		masters[4].Behave(func(*single.Request) act { return act{Lost: true} })
 		settle(3 * time.Hour)
 		is(t, lock.Err(), nil)
-		masters.behave(nil)
+		masters.Behave(nil)
 		must(t, lock.Release(t.Context()))
 	})
 }
@@ -211,22 +211,22 @@ func TestAnnounceReportsTheMastersGeneration(t *testing.T) {
 		must(t, l.Announce(t.Context(), 3))
 		settle(0) // a quorum has answered, and the others are about to
 		for _, m := range masters {
-			if m.known != 3 {
-				t.Errorf("%s knows generation %d", m.name, m.known)
+			if m.Known != 3 {
+				t.Errorf("%s knows generation %d", m.Name(), m.Known)
 			}
 		}
 		err := l.Announce(t.Context(), 2)
 		onlyIs(t, err, redlock.ErrOutdated)
 
-		masters[0].behave(func(*single.Request) act { return act{lost: true} })
+		masters[0].Behave(func(*single.Request) act { return act{Lost: true} })
 		must(t, l.Announce(t.Context(), 4))
-		masters[1].behave(func(*single.Request) act { return act{lost: true} })
+		masters[1].Behave(func(*single.Request) act { return act{Lost: true} })
 		err = l.Announce(t.Context(), 5)
 		onlyIs(t, err, redlock.ErrNoQuorum)
 		if !strings.Contains(err.Error(), "granted 1 of 3 of the old masters, need 2") {
 			t.Errorf("error %q", err)
 		}
-		masters.behave(nil)
+		masters.Behave(nil)
 
 		for _, bad := range []uint64{0, single.MaxToken + 1} {
 			is(t, l.Announce(t.Context(), bad), redlock.ErrInvalid)
@@ -234,25 +234,25 @@ func TestAnnounceReportsTheMastersGeneration(t *testing.T) {
 		is(t, l.Announce(nil, 5), redlock.ErrInvalid) //nolint:staticcheck // on purpose
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		masters.behave(func(*single.Request) act { return act{lost: true} })
+		masters.Behave(func(*single.Request) act { return act{Lost: true} })
 		is(t, l.Announce(ctx, 5), context.Canceled)
-		masters.behave(nil)
+		masters.Behave(nil)
 		var none *redlock.Locker
 		is(t, none.Announce(t.Context(), 5), redlock.ErrInvalid)
 	})
-	_, err := redlock.New(newFakes(1).masters(), generation(single.MaxToken+1))
+	_, err := redlock.New(newFakes(1).Masters(), generation(single.MaxToken+1))
 	is(t, err, redlock.ErrInvalid)
 }
 
 func TestAClosedLockerAnnouncesNothing(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l, err := redlock.New(masters.masters(), generation(1))
+		l, err := redlock.New(masters.Masters(), generation(1))
 		must(t, err)
 		must(t, l.Close(t.Context()))
 		is(t, l.Announce(t.Context(), 2), redlock.ErrClosed)
 		_, err = l.Acquire(t.Context(), key, longTTL)
 		is(t, err, redlock.ErrClosed)
-		if n := masters.asked(); n != 0 {
+		if n := masters.Asked(); n != 0 {
 			t.Errorf("masters were asked %d times", n)
 		}
 	})

@@ -17,20 +17,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-624411e5/redlock"
-	"github.com/seed-624411e5/redlock/internal/embedded"
 	"github.com/seed-624411e5/redlock/internal/memmaster"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/internal/soak"
 	"github.com/seed-624411e5/redlock/single"
 )
-
-// sent is a Handover after its way to another process.
-func sent(tb testing.TB, h redlock.Handover) redlock.Handover {
-	tb.Helper()
-	var got redlock.Handover
-	must(tb, got.UnmarshalText([]byte(h.Secret())))
-	return got
-}
 
 func TestALockContinuesInAnotherProcess(t *testing.T) {
 	servers := redistest.StartN(t, 3)
@@ -385,53 +376,6 @@ func TestHandedOverLocksNeverHaveTwoHolders(t *testing.T) {
 	if attached < min(checks, enough)/4 {
 		t.Errorf("%d in %d schedules attached: they show little", attached, checks)
 	}
-}
-
-// Another process replaces the first one and goes on with its lock; both processes are this one here.
-func ExampleLocker_Attach() {
-	ctx := context.Background()
-	masters, err := embedded.Start(3) // in your program: the URLs of three to five Redis servers
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer func() { _ = masters.Close() }()
-	locker, err := redlock.Dial(ctx, masters.URLs(), redlock.Options{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer func() { _ = locker.Close(ctx) }()
-
-	lock, err := locker.Acquire(ctx, "import", time.Minute, redlock.Fenced(), redlock.AutoRenew())
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	handover, err := lock.Handover() // when its work has come to an end
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	text := handover.Secret() // through a pipe to the new process, for instance
-
-	var received redlock.Handover
-	if err := received.UnmarshalText([]byte(text)); err != nil {
-		fmt.Println(err)
-		return
-	}
-	next, err := locker.Attach(ctx, received, time.Minute, redlock.AutoRenew())
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println("the old one:", errors.Is(lock.Err(), redlock.ErrNotHeld))
-	fmt.Println("its token is older:", lock.Token() < next.Token())
-	fmt.Println(next.Release(ctx))
-	// Output:
-	// the old one: true
-	// its token is older: true
-	// <nil>
 }
 
 // Keys and published values may be any bytes, also such as are no text.

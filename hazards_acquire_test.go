@@ -44,7 +44,7 @@ func TestHazard01CleanupSurvivesAnExpiredContext(t *testing.T) {
 	for _, s := range servers[:3] {
 		must(t, s.Resume())
 	}
-	redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 0 && l.Pending() == 0 },
+	redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 0 },
 		"every key of the failed attempt to be removed, long before its ttl")
 }
 
@@ -89,36 +89,23 @@ func TestHazard02StragglersAreReleasedWhenTheyLand(t *testing.T) {
 	}
 }
 
-// far puts the masters so far away that several batches are on the way to each at the same time, and the lanes know
-// the distance.
-func far(t *testing.T, l *redlock.Locker, masters fakes) {
-	t.Helper()
-	masters.behave(away(4 * time.Millisecond))
-	for range 3 {
-		lock, err := l.Acquire(t.Context(), "far", longTTL)
-		must(t, err)
-		must(t, lock.Release(t.Context()))
-	}
-	settle(time.Second)
-}
-
 // overtaken lets one master perform an acquisition later than all others, releases the lock before that, and returns
 // how many keys are left in the end.
 func overtaken(t *testing.T) (left int) {
 	t.Helper()
 	bubble(t, 5, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{RequestTimeout: time.Second})
+		l := masters.Locker(t, redlock.Options{RequestTimeout: time.Second})
 		far(t, l, masters)
-		masters[4].behave(func(r *single.Request) act {
+		masters[4].Behave(func(r *single.Request) act {
 			if r.Op == single.Acquire {
-				return act{before: 100 * time.Millisecond, after: 2 * time.Millisecond}
+				return act{Before: 100 * time.Millisecond, After: 2 * time.Millisecond}
 			}
-			return act{before: 2 * time.Millisecond, after: 2 * time.Millisecond}
+			return act{Before: 2 * time.Millisecond, After: 2 * time.Millisecond}
 		})
 		lock := acquire(t, l, longTTL)
 		must(t, lock.Release(t.Context()))
 		settle(2 * time.Second)
-		left = masters.holders("")
+		left = masters.Holders("")
 	})
 	return left
 }
@@ -185,12 +172,12 @@ func TestHazard05ARetriedAcquireIsNotRefusedByItself(t *testing.T) {
 func slowWin(t *testing.T) (left int, err error) {
 	t.Helper()
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{RequestTimeout: 49 * time.Millisecond})
-		masters.behave(on(single.Acquire, act{after: 48500 * time.Microsecond}))
+		l := masters.Locker(t, redlock.Options{RequestTimeout: 49 * time.Millisecond})
+		masters.Behave(on(single.Acquire, act{After: 48500 * time.Microsecond}))
 		_, err = l.TryAcquire(t.Context(), key, 50*time.Millisecond)
-		masters.behave(nil)
+		masters.Behave(nil)
 		pass(time.Millisecond)
-		left = masters.holders("")
+		left = masters.Holders("")
 		settle(time.Second)
 	})
 	return left, err
@@ -209,9 +196,9 @@ func TestHazard06AWinWithoutValidityIsALoss(t *testing.T) {
 // timeout.
 func TestHazard07AnEvenSplitGrantsNoLockAndIsResolved(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{RequestTimeout: 100 * time.Millisecond})
+		l := masters.Locker(t, redlock.Options{RequestTimeout: 100 * time.Millisecond})
 		for _, m := range masters[:2] {
-			m.take("other", time.Second)
+			m.Take("other", time.Second)
 		}
 		began := time.Now()
 		_, err := l.TryAcquire(t.Context(), key, longTTL)
@@ -252,9 +239,9 @@ func secondAttempt(t *testing.T, wrap func(*fake) redlock.Master) (err error) {
 		l, lerr := redlock.New(voters, redlock.Options{Clock: newClock()})
 		must(t, lerr)
 		t.Cleanup(func() { closeLocker(t, l) })
-		masters[2].take("other", 100*time.Millisecond)
-		masters[3].take("other", longTTL)
-		masters[4].take("other", longTTL)
+		masters[2].Take("other", 100*time.Millisecond)
+		masters[3].Take("other", longTTL)
+		masters[4].Take("other", longTTL)
 		var lock *redlock.Lock
 		if lock, err = l.Acquire(within(t, longTTL/2), key, longTTL); err == nil {
 			err = lock.Release(t.Context())
@@ -352,19 +339,11 @@ func TestHazard13ConcurrentHoldsShareNothing(t *testing.T) {
 	}
 }
 
-// wrongDate is the machine's clock with another date.
-type wrongDate struct {
-	redlock.Clock
-	date time.Time
-}
-
-func (c wrongDate) Wall() time.Time { return c.date }
-
 // The masters count the ttl, so the date on this machine does not matter.
 func TestHazard14ValidityIgnoresTheWallClock(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	for _, date := range []time.Time{time.Unix(0, 0), time.Now().Add(100 * 365 * 24 * time.Hour)} {
-		l := dial(t, servers, redlock.Options{Clock: wrongDate{redlock.SystemClock(), date}})
+		l := dial(t, servers, redlock.Options{Clock: dated(func() time.Time { return date })})
 		lock := acquire(t, l, longTTL)
 		everywhere(t, servers, lock)
 		for _, s := range servers {
@@ -380,7 +359,7 @@ func TestHazard14ValidityIgnoresTheWallClock(t *testing.T) {
 // Owners have 128 random bits.
 func TestHazard15OwnersAre128RandomBits(t *testing.T) {
 	masters := newFakes(1)
-	l := masters.locker(t, redlock.Options{})
+	l := masters.Locker(t, redlock.Options{})
 	const n = 256
 	var ones [128]int
 	seen := make(map[string]bool)
@@ -412,7 +391,7 @@ func TestHazard15OwnersAre128RandomBits(t *testing.T) {
 // The drift allowance of a lock is its ttl's hundredth and two milliseconds.
 func TestHazard16TheDriftAllowanceIsTakenOffTheTTL(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		lock := acquire(t, masters.locker(t, redlock.Options{}), 10*time.Second)
+		lock := acquire(t, masters.Locker(t, redlock.Options{}), 10*time.Second)
 		if got := lock.Remaining(); got != 9898*time.Millisecond {
 			t.Errorf("held for %v, want 9.898s", got)
 		}
@@ -420,7 +399,7 @@ func TestHazard16TheDriftAllowanceIsTakenOffTheTTL(t *testing.T) {
 			t.Errorf("held until %v from now, want 9.898s", got)
 		}
 		must(t, lock.Release(t.Context()))
-		careful := acquire(t, masters.locker(t, redlock.Options{DriftFactor: 0.1}), 10*time.Second)
+		careful := acquire(t, masters.Locker(t, redlock.Options{DriftFactor: 0.1}), 10*time.Second)
 		if got := careful.Remaining(); got != 8998*time.Millisecond {
 			t.Errorf("with a drift factor of 0.1 held for %v, want 8.998s", got)
 		}

@@ -237,7 +237,7 @@ func TestHazard105WhatPassesOnRealServersEndsNoWaitAndNoElection(t *testing.T) {
 			for _, s := range servers {
 				p.mend(t, s)
 			}
-			must(t, w.get(t).Release(t.Context()))
+			must(t, w.Get(t).Release(t.Context()))
 			is(t, <-ran, io.EOF)
 			if said.Err == nil || said.Key != key {
 				t.Errorf("the event has %+v", said)
@@ -291,7 +291,7 @@ func TestHazard106AWaitOnClosedClientsEnds(t *testing.T) {
 			for _, c := range clients[1:] {
 				must(t, c.Close())
 			}
-			is(t, waits.fail(t), redlock.ErrClosed)
+			is(t, waits.Fail(t), redlock.ErrClosed)
 			_, err = l.Acquire(t.Context(), "another", longTTL)
 			is(t, err, redlock.ErrClosed)
 			is(t, e.Run(t.Context(), func(context.Context, *leader.Term) error { return nil }),
@@ -329,7 +329,7 @@ func TestHazard107AReleaseWhileAllSubscriptionsAreAwayIsNoticed(t *testing.T) {
 	}
 	must(t, held.Release(t.Context()))
 	began := time.Now()
-	must(t, w.get(t).Release(t.Context()))
+	must(t, w.Get(t).Release(t.Context()))
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("the waiter came %v after the release", took)
 	}

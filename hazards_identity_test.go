@@ -105,7 +105,7 @@ func TestHazard54HoldersAreShownByIdentityAndNeverByOwner(t *testing.T) {
 
 func TestHazard54AnIdentityIsText(t *testing.T) {
 	for _, bad := range []string{"a\nb", "\x1b[31m", "a\x00", "\xff", strings.Repeat("a", 65), "a\u202eb"} {
-		_, err := redlock.New([]redlock.Master{&willing{}}, redlock.Options{Identity: bad})
+		_, err := redlock.New(newFakes(1).Masters(), redlock.Options{Identity: bad})
 		if is(t, err, redlock.ErrInvalid); err != nil && strings.ContainsAny(err.Error(), "\n\x1b\x00") {
 			t.Errorf("%q", err)
 		}

@@ -17,26 +17,6 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// guarded is a master with a restart guard.
-type guarded struct {
-	*fake
-	guard time.Duration
-}
-
-// RestartGuard implements redlock.Guarded.
-func (m guarded) RestartGuard() time.Duration { return m.guard }
-
-// guards makes masters with these guards; a negative guard makes a master that does not implement Guarded.
-func guards(all ...time.Duration) []redlock.Master {
-	masters := make([]redlock.Master, len(all))
-	for i, guard := range all {
-		if masters[i] = (guarded{newFakes(len(all))[i], guard}); guard < 0 {
-			masters[i] = newFakes(len(all))[i]
-		}
-	}
-	return masters
-}
-
 func TestHazard52TheGuardMeansTheSameHoweverALockerIsMade(t *testing.T) {
 	const s = time.Second
 	for name, c := range map[string]struct {
@@ -162,12 +142,12 @@ func TestHazard67ACheckThatIsCutShortLeavesNothingAndSaysWhy(t *testing.T) {
 			}
 			must(t, l.Close(t.Context()))
 			for _, m := range masters {
-				m.mu.Lock()
-				if len(m.keys) > 0 {
-					t.Errorf("cut short at %v: %s still has %v", at, m.name, m.keys)
+				m.Mu.Lock()
+				if len(m.Keys) > 0 {
+					t.Errorf("cut short at %v: %s still has %v", at, m.Name(), m.Keys)
 				}
-				clear(m.keys)
-				m.mu.Unlock()
+				clear(m.Keys)
+				m.Mu.Unlock()
 			}
 		}
 	})
@@ -175,7 +155,7 @@ func TestHazard67ACheckThatIsCutShortLeavesNothingAndSaysWhy(t *testing.T) {
 
 func TestHazard68KeysThatAreTheSameCountOnce(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		lock := acquire(t, l, longTTL, redlock.AndKeys(slices.Repeat([]string{"a", "b"}, 5000)...))
 		if n := len(lock.Keys()); n != 3 {
 			t.Errorf("%d keys, want 3", n)
@@ -194,7 +174,7 @@ func TestHazard68KeysThatAreTheSameCountOnce(t *testing.T) {
 
 func TestHazard68TheErrorNamesATTLBelowAMillisecond(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		for _, ttl := range []time.Duration{-time.Hour, -1, 0, time.Millisecond - 1} {
 			_, err := l.TryAcquire(t.Context(), key, ttl)
 			if is(t, err, redlock.ErrInvalid); err == nil || strings.Contains(err.Error(), "allowance") ||
@@ -214,7 +194,7 @@ func TestHazard68CloseTakesNoLongerThanItsContext(t *testing.T) {
 		l, err := redlock.New(voters, redlock.Options{Clock: newClock(), RequestTimeout: time.Second})
 		must(t, err)
 		acquire(t, l, time.Minute, redlock.AutoRenew())
-		masters.behave(on(single.Acquire, act{lost: true}))
+		masters.Behave(on(single.Acquire, act{Lost: true}))
 		go func() { _, _ = l.TryAcquire(t.Context(), "another", time.Minute) }()
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -230,7 +210,7 @@ func TestHazard68CloseTakesNoLongerThanItsContext(t *testing.T) {
 
 func TestHazard82TheErrorOfRunDoesNotDependOnWhenItsContextEnded(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		e, err := leader.NewElection(l, key, time.Second)
 		must(t, err)
 		why := errors.New("the deployment")
@@ -271,7 +251,7 @@ func TestHazard82TheErrorOfRunDoesNotDependOnWhenItsContextEnded(t *testing.T) {
 
 func TestHazard82CloseEndsTheTermOfALeaderThatRuns(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		e, err := leader.NewElection(l, key, time.Second)
 		must(t, err)
 		ran, leads := make(chan error), make(chan struct{})
@@ -289,7 +269,7 @@ func TestHazard82CloseEndsTheTermOfALeaderThatRuns(t *testing.T) {
 		defer cancel()
 		must(t, l.Close(ctx))
 		is(t, <-ran, redlock.ErrClosed)
-		if n := masters.holders(""); n != 0 {
+		if n := masters.Holders(""); n != 0 {
 			t.Errorf("%d masters have the key", n)
 		}
 	})
@@ -320,7 +300,7 @@ func TestANilLockIsOver(t *testing.T) {
 
 func TestEveryMethodRefusesANilContext(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, masters fakes) {
-		lock := acquire(t, masters.locker(t, redlock.Options{}), longTTL)
+		lock := acquire(t, masters.Locker(t, redlock.Options{}), longTTL)
 		var none context.Context
 		for _, err := range []error{
 			lock.Release(none), lock.Extend(none, longTTL), lock.Verify(none), context.Cause(lock.Context(none)),

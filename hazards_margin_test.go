@@ -32,7 +32,7 @@ func TestHazard53DoneClosesAGraceBeforeTheBound(t *testing.T) {
 		{10 * time.Second, 10 * ms, []redlock.Option{redlock.MaxHold(100 * ms), redlock.Grace(10 * ms)}},
 	} {
 		bubble(t, 3, func(t *testing.T, masters fakes) {
-			l := masters.locker(t, redlock.Options{})
+			l := masters.Locker(t, redlock.Options{})
 			lock := acquire(t, l, c.ttl, c.opts...)
 			until := lock.Until()
 			ctx := lock.Context(t.Context())
@@ -46,11 +46,11 @@ func TestHazard53DoneClosesAGraceBeforeTheBound(t *testing.T) {
 			// The holder is about to end its lock. No other holder may begin before the bound.
 			pass(time.Until(until) - 1)
 			synctest.Wait()
-			if n := masters.holders(""); n != 3 {
+			if n := masters.Holders(""); n != 3 {
 				t.Errorf("ttl %v: before the bound %d masters have the key", c.ttl, n)
 			}
 			settle(ms)
-			if n := masters.holders(""); n != 0 {
+			if n := masters.Holders(""); n != 0 {
 				t.Errorf("ttl %v: after the bound %d masters have the key", c.ttl, n)
 			}
 		})
@@ -72,25 +72,25 @@ func TestHazard53DoAndElectionHaveALongerGrace(t *testing.T) {
 	}
 	for name, run := range work {
 		bubble(t, 3, func(t *testing.T, masters fakes) {
-			l := masters.locker(t, redlock.Options{})
+			l := masters.Locker(t, redlock.Options{})
 			enough := errors.New("enough")
 			err := run(l, func(ctx context.Context) error {
 				began := time.Now()
-				masters.behave(on(single.Extend, act{lost: true}))
+				masters.Behave(on(single.Extend, act{Lost: true}))
 				<-ctx.Done()
 				if took := time.Since(began); took > 9*time.Second {
 					t.Errorf("%s: the context ended after %v of a ttl of 10s", name, took)
 				}
-				if n := masters.holders(""); n != 3 {
+				if n := masters.Holders(""); n != 3 {
 					t.Errorf("%s: the key was given to others while the work was being stopped, on %d masters", name,
 						3-n)
 				}
 				return enough
 			})
 			is(t, err, enough)
-			masters.behave(nil)
+			masters.Behave(nil)
 			settle(time.Second) // masters that were silent count as down, and are the janitor's
-			if n := masters.holders(""); n != 0 {
+			if n := masters.Holders(""); n != 0 {
 				t.Errorf("%s: the work has ended, and %d masters have the key", name, n)
 			}
 		})
@@ -138,18 +138,18 @@ func TestHazard53WithinTheGraceEveryCallFindsTheLockOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, masters fakes) {
-				l := masters.locker(t, redlock.Options{RequestTimeout: 6 * time.Second})
+				l := masters.Locker(t, redlock.Options{RequestTimeout: 6 * time.Second})
 				opts := []redlock.Option{redlock.Grace(time.Second)}
 				if name == "a late renewal" { // decided within the grace: the holder has been told to stop
-					masters.behave(on(single.Extend, act{after: 5700 * time.Millisecond}))
+					masters.Behave(on(single.Extend, act{After: 5700 * time.Millisecond}))
 					opts = append(opts, redlock.AutoRenew())
 				}
 				lock := acquire(t, l, 10*time.Second, opts...)
 				<-lock.Done()
-				masters.behave(nil)
+				masters.Behave(nil)
 				come(t, l, lock)
 				settle(2 * time.Second)
-				if n := masters.holders(lock.Owner()); n != 0 && name != "Close cut short" {
+				if n := masters.Holders(lock.Owner()); n != 0 && name != "Close cut short" {
 					t.Errorf("%d masters have the key", n)
 				}
 				is(t, lock.Err(), redlock.ErrNotHeld)
@@ -160,7 +160,7 @@ func TestHazard53WithinTheGraceEveryCallFindsTheLockOver(t *testing.T) {
 
 func TestGraceIsChecked(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{RequestTimeout: 600 * time.Millisecond})
+		l := masters.Locker(t, redlock.Options{RequestTimeout: 600 * time.Millisecond})
 		for _, opts := range [][]redlock.Option{
 			{redlock.Grace(0)},
 			{redlock.Grace(-1)},
@@ -172,16 +172,16 @@ func TestGraceIsChecked(t *testing.T) {
 		}
 		// The drift leaves no more of the ttl than the grace. The masters would grant such a lock again and again,
 		// and each time it would be over at once.
-		drifting := masters.locker(t, redlock.Options{DriftFactor: 0.6})
+		drifting := masters.Locker(t, redlock.Options{DriftFactor: 0.6})
 		_, err := drifting.TryAcquire(t.Context(), key, 10*time.Second, redlock.Grace(4*time.Second))
 		is(t, err, redlock.ErrInvalid)
 		_, err = drifting.TryAcquire(t.Context(), key, 7*time.Millisecond)
 		is(t, err, redlock.ErrInvalid)
-		if n := masters.asked(); n != 0 {
+		if n := masters.Asked(); n != 0 {
 			t.Errorf("the masters were asked %d times", n)
 		}
 		// A lock that was granted with less than its grace left would be over at once.
-		masters.behave(on(single.Acquire, act{before: 500 * time.Millisecond}))
+		masters.Behave(on(single.Acquire, act{Before: 500 * time.Millisecond}))
 		_, err = l.TryAcquire(t.Context(), key, time.Second, redlock.Grace(500*time.Millisecond))
 		isNot(t, err, redlock.ErrInvalid)
 		if err == nil {
@@ -202,7 +202,7 @@ func heap() int64 {
 
 func TestHazard47ContextsOfEndedParentsAreNotKept(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, masters fakes) {
-		lock := acquire(t, masters.locker(t, redlock.Options{}), time.Hour)
+		lock := acquire(t, masters.Locker(t, redlock.Options{}), time.Hour)
 		first, stop := context.WithCancel(t.Context())
 		defer stop()
 		early := lock.Context(first)
@@ -235,7 +235,7 @@ type uncomparable struct {
 
 func TestContextsOfParentsThatCannotBeCompared(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, masters fakes) {
-		lock := acquire(t, masters.locker(t, redlock.Options{}), time.Hour)
+		lock := acquire(t, masters.Locker(t, redlock.Options{}), time.Hour)
 		a, b := lock.Context(uncomparable{Context: t.Context()}), lock.Context(uncomparable{Context: t.Context()})
 		must(t, lock.Release(t.Context()))
 		<-a.Done()
@@ -250,7 +250,7 @@ func BenchmarkContexts(b *testing.B) {
 		for _, end := range []bool{true, false} {
 			b.Run(fmt.Sprintf("%d/ended=%v", n, end), func(b *testing.B) {
 				masters := newFakes(1)
-				l := masters.locker(b, redlock.Options{})
+				l := masters.Locker(b, redlock.Options{})
 				for b.Loop() {
 					lock := acquire(b, l, time.Hour)
 					parents := make([]context.CancelFunc, 0, n)

@@ -66,32 +66,32 @@ func everything(t *testing.T, l *redlock.Locker, masters fakes, c *clock, lapsin
 			t.Errorf("Done closed %v after the bound", late)
 		}
 		settle(5 * time.Second) // what is left on masters
-		masters.behave(nil)
+		masters.Behave(nil)
 	}
 	lapses(func(lock *redlock.Lock) { <-lock.Done() })
 	lapses(func(lock *redlock.Lock) { <-lock.Done() }, redlock.MaxHold(300*time.Millisecond), redlock.AutoRenew())
-	lapses(func(*redlock.Lock) { c.suspend(time.Hour) }) // Err finds out
+	lapses(func(*redlock.Lock) { c.Suspend(time.Hour) }) // Err finds out
 	lapses(func(lock *redlock.Lock) {                    // lost on a majority
 		for _, m := range masters {
-			m.forget()
+			m.Forget()
 		}
 		is(t, lock.Extend(ctx, time.Second), redlock.ErrNotHeld)
 	})
 	lapses(func(lock *redlock.Lock) { // a renewal finds out
 		for _, m := range masters {
-			m.forget()
+			m.Forget()
 		}
 		<-lock.Done()
 	}, redlock.AutoRenew())
 
 	lock = acquire(t, l, time.Second) // one master confirms late, another one never
-	masters[0].behave(on(single.Release, act{mute: true}))
-	masters[1].behave(on(single.Release, act{lost: true}))
+	masters[0].Behave(on(single.Release, act{Mute: true}))
+	masters[1].Behave(on(single.Release, act{Lost: true}))
 	_ = lock.Release(ctx)
 	settle(500 * time.Millisecond)
-	masters[0].behave(nil)
+	masters[0].Behave(nil)
 	settle(5 * time.Second)
-	masters.behave(nil)
+	masters.Behave(nil)
 
 	lock = acquire(t, l, longTTL)
 	lapsing(lock)
@@ -137,7 +137,7 @@ func TestHazard77TheObserverIsCalledWithoutAnyMutexAndAfterDone(t *testing.T) {
 			}
 		}}
 		c := newClock()
-		l = masters.locker(t, redlock.Options{Clock: c, Observer: w.observe})
+		l = masters.Locker(t, redlock.Options{Clock: c, Observer: w.observe})
 		everything(t, l, masters, c, func(k *redlock.Lock) { lapsing.Store(k); _ = k.Done() })
 		settle(time.Second)
 		for k := redlock.EventAcquire; k <= redlock.EventReturned; k++ {
@@ -154,7 +154,7 @@ func TestHazard77TheObserverIsCalledWithoutAnyMutexAndAfterDone(t *testing.T) {
 func TestHazard77ASlowObserverDelaysNoLock(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		c := newClock()
-		l := masters.locker(t, redlock.Options{Clock: c, Observer: func(redlock.Event) {
+		l := masters.Locker(t, redlock.Options{Clock: c, Observer: func(redlock.Event) {
 			pass(700 * time.Millisecond)
 		}})
 		other := acquire(t, l, time.Second, redlock.AutoRenew(), redlock.AndKeys("another"))
@@ -185,7 +185,7 @@ func TestHazard77APanickingObserverLeavesNoMutexLockedAndCloseReportsIt(t *testi
 				redlock.Options{Clock: c, Observer: func(e redlock.Event) { told.Add(1); opts(e) }})
 			must(t, err)
 			lock := acquire(t, l, time.Second)
-			c.suspend(time.Hour)
+			c.Suspend(time.Hour)
 			is(t, lock.Err(), redlock.ErrNotHeld) // tells of the loss
 			is(t, lock.Err(), redlock.ErrNotHeld)
 			if left := lock.Remaining(); left != 0 {
@@ -214,7 +214,7 @@ func TestHazard77AnObserverMayAskTheLockAndBlock(t *testing.T) {
 		var lost atomic.Pointer[redlock.Lock]
 		release := make(chan struct{})
 		asked := make(chan error, 1)
-		l = masters.locker(t, redlock.Options{Observer: func(e redlock.Event) {
+		l = masters.Locker(t, redlock.Options{Observer: func(e redlock.Event) {
 			if e.Kind != redlock.EventLost {
 				return
 			}
@@ -247,7 +247,7 @@ func TestHazard77DroppedEventsAreCounted(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		begin := make(chan struct{})
 		var told, missed, returned atomic.Int64
-		l := masters.locker(t, redlock.Options{Observer: func(e redlock.Event) {
+		l := masters.Locker(t, redlock.Options{Observer: func(e redlock.Event) {
 			<-begin
 			told.Add(1)
 			missed.Add(int64(e.Missed))

@@ -210,7 +210,7 @@ func TestHazard98AClaimEndsWithItsWriter(t *testing.T) {
 				}
 				cut.Store(false)
 				cancel()
-				_ = writer.fail(t)
+				_ = writer.Fail(t)
 				give(t, reads)
 			})
 		})
@@ -343,18 +343,18 @@ func entersBehind(t *testing.T, first []redlock.Option, same bool) {
 		enter()
 	}
 	give(t, blocker)
-	outer := holds.get(t)
+	outer := holds.Get(t)
 	settle(time.Second)
 	began := time.Now()
 	enter()
 	for _, w := range entering {
-		give(t, w.get(t))
-		if took := w.at.Sub(began); took > livenessBound {
+		give(t, w.Get(t))
+		if took := w.At.Sub(began); took > livenessBound {
 			t.Errorf("an owner entered after %v", took)
 		}
 	}
 	give(t, outer)
-	give(t, before.get(t))
+	give(t, before.Get(t))
 }
 
 // aboutToEnd is a context that has ended before its Done channel is closed.
@@ -391,9 +391,9 @@ func TestHazard101AWaiterWhoseContextHasEndedAsksNothing(t *testing.T) {
 				over.Store(true)
 				asked.Store(0)
 				cancel() // each of those behind it becomes the first
-				_ = first.fail(t)
+				_ = first.Fail(t)
 				for _, w := range behind {
-					is(t, w.fail(t), context.Canceled)
+					is(t, w.Fail(t), context.Canceled)
 				}
 				settle(time.Second)
 				if n := asked.Load(); n > 3 { // the process leaves the queues of as many keys

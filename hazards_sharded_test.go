@@ -45,9 +45,9 @@ func (m *fragile) Do(ctx context.Context, batch []*single.Call) {
 
 func (m *fragile) suffer(o outage) {
 	m.outage.Store(int32(o))
-	m.behave(nil)
+	m.Behave(nil)
 	if o == silent {
-		m.behave(func(*single.Request) act { return act{lost: true} })
+		m.Behave(func(*single.Request) act { return act{Lost: true} })
 	}
 }
 
@@ -58,7 +58,7 @@ func newTwoGroups(n int) twoGroups {
 	g := make(twoGroups)
 	for _, name := range []string{"a", "b"} {
 		for i := range n {
-			g[name] = append(g[name], &fragile{fake: &fake{name: name + string(rune('1'+i)) + ":6379"}})
+			g[name] = append(g[name], &fragile{fake: newFake(name + string(rune('1'+i)) + ":6379")})
 		}
 	}
 	return g
@@ -218,7 +218,7 @@ func TestHazard78ATransitionSurvivesAnyMinorityOfFailedMasters(t *testing.T) {
 // before. That it did so earlier is not enough.
 func TestHazard79TokensAreInOrderAfterTheLastAcquisitionOfBefore(t *testing.T) {
 	f := startFleet(t, 3, "a", "b")
-	fast := redlock.Options{Clock: wrongWall{redlock.SystemClock(), time.Hour}}
+	fast := redlock.Options{Clock: hourAhead()}
 	_, during, after := f.oldTransitionNew(t, redlock.Options{})
 	before, _, _ := f.oldTransitionNew(t, fast) // its proposals are ahead of those of all others
 	sequence := func(k string, steps ...*sharded.Locker) (inOrder bool, tokens []uint64) {

@@ -27,11 +27,11 @@ func TestHazard24AfterASuspensionEveryMethodReportsTheLossOfTheLock(t *testing.T
 	for name, held := range asks {
 		bubble(t, 3, func(t *testing.T, masters fakes) {
 			machine := newClock()
-			l := masters.locker(t, redlock.Options{Clock: machine})
+			l := masters.Locker(t, redlock.Options{Clock: machine})
 			lock := acquire(t, l, 10*time.Second, redlock.AutoRenew())
 			ctx := lock.Context(t.Context())
 			settle(time.Second)
-			machine.suspend(9 * time.Second)
+			machine.Suspend(9 * time.Second)
 			if held(lock, ctx) {
 				t.Errorf("%s: after the suspension the lock counts as held", name)
 			}
@@ -41,10 +41,10 @@ func TestHazard24AfterASuspensionEveryMethodReportsTheLossOfTheLock(t *testing.T
 		})
 		bubble(t, 3, func(t *testing.T, masters fakes) { // the control
 			machine := newClock()
-			l := masters.locker(t, redlock.Options{Clock: machine})
+			l := masters.Locker(t, redlock.Options{Clock: machine})
 			lock := acquire(t, l, 10*time.Second, redlock.AutoRenew())
 			ctx := lock.Context(t.Context())
-			machine.suspend(8 * time.Second)
+			machine.Suspend(8 * time.Second)
 			if !held(lock, ctx) {
 				t.Errorf("%s: a suspension that ends in time ends the lock", name)
 			}
@@ -59,9 +59,9 @@ func TestHazard24AfterASuspensionEveryMethodReportsTheLossOfTheLock(t *testing.T
 func TestHazard24DoneClosesSoonAfterASuspension(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		machine := newClock()
-		lock := acquire(t, masters.locker(t, redlock.Options{Clock: machine}), longTTL)
+		lock := acquire(t, masters.Locker(t, redlock.Options{Clock: machine}), longTTL)
 		ctx := lock.Context(t.Context())
-		machine.suspend(time.Hour)
+		machine.Suspend(time.Hour)
 		resumed := time.Now()
 		<-lock.Done()
 		<-ctx.Done()
@@ -75,12 +75,12 @@ func TestHazard24DoneClosesSoonAfterASuspension(t *testing.T) {
 // If the wall clocks of a minority of masters jump, no lock ends early and no waiter is kept out.
 func TestHazard25AMinoritysClockMayJump(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
-		l, other := masters.locker(t, redlock.Options{}), masters.locker(t, redlock.Options{})
+		l, other := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
 		jump := func(d time.Duration) {
 			for _, m := range masters[:2] {
-				m.mu.Lock()
-				m.skew += d
-				m.mu.Unlock()
+				m.Mu.Lock()
+				m.Skew += d
+				m.Mu.Unlock()
 			}
 		}
 		lock := acquire(t, l, 30*time.Second)
@@ -91,7 +91,7 @@ func TestHazard25AMinoritysClockMayJump(t *testing.T) {
 		settle(time.Millisecond) // what it got there is released
 		must(t, lock.Extend(t.Context(), 30*time.Second))
 		settle(time.Millisecond) // a quorum decides, the others follow
-		if n := masters.holders(lock.Owner()); n != 5 {
+		if n := masters.Holders(lock.Owner()); n != 5 {
 			t.Errorf("after the extension %d masters have the key, want 5", n)
 		}
 		jump(-time.Hour) // there the key is kept for an hour
@@ -107,14 +107,14 @@ func TestHazard25AMinoritysClockMayJump(t *testing.T) {
 func TestHazard26ValidityIsAskedOfTheClockNotOfTheMasters(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		machine := newClock()
-		lock := acquire(t, masters.locker(t, redlock.Options{Clock: machine}), 10*time.Second)
+		lock := acquire(t, masters.Locker(t, redlock.Options{Clock: machine}), 10*time.Second)
 		settle(time.Millisecond)
-		before := masters.asked()
+		before := masters.Asked()
 		if lock.Err() != nil || lock.Remaining() == 0 {
 			t.Errorf("a fresh lock: %v, %v", lock.Err(), lock.Remaining())
 		}
-		machine.suspend(9899 * time.Millisecond) // past the bound, and the masters still have the key
-		if n := masters.holders(lock.Owner()); n != 3 {
+		machine.Suspend(9899 * time.Millisecond) // past the bound, and the masters still have the key
+		if n := masters.Holders(lock.Owner()); n != 3 {
 			t.Fatalf("%d masters have the key: this test shows nothing", n)
 		}
 		if lock.Remaining() != 0 || lock.Until().After(time.Now()) {
@@ -124,9 +124,9 @@ func TestHazard26ValidityIsAskedOfTheClockNotOfTheMasters(t *testing.T) {
 		settle(time.Second)
 		released := 0
 		for _, m := range masters {
-			released += m.count(single.Release)
+			released += m.Count(single.Release)
 		}
-		if n := masters.asked() - before; n != released {
+		if n := masters.Asked() - before; n != released {
 			t.Errorf("the masters were asked %d times, and %d of them to release", n, released)
 		}
 	})
@@ -135,7 +135,7 @@ func TestHazard26ValidityIsAskedOfTheClockNotOfTheMasters(t *testing.T) {
 // The longest time there is, counted from now, is no moment before now.
 func TestAHugeMaxHoldIsNoLimit(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		settle(time.Minute)
 		lock := acquire(t, l, 10*time.Second, redlock.AutoRenew(), redlock.MaxHold(math.MaxInt64))
 		settle(time.Hour)

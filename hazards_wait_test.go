@@ -42,8 +42,8 @@ func gets(t *testing.T, l *redlock.Locker, k string, d time.Duration, opts ...re
 
 func TestHazard45AWaiterForSeveralKeysDoesNotHoldUpOneThatIsFree(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		masters.behave(away(time.Millisecond))
-		l := masters.locker(t, redlock.Options{})
+		masters.Behave(away(time.Millisecond))
+		l := masters.Locker(t, redlock.Options{})
 		held := gets(t, l, "b", time.Second, redlock.AutoRenew())
 		ctx, cancel := context.WithCancel(t.Context())
 		both := wait(t, ctx, l, "a", longTTL, redlock.AndKeys("b"))
@@ -52,14 +52,14 @@ func TestHazard45AWaiterForSeveralKeysDoesNotHoldUpOneThatIsFree(t *testing.T) {
 			must(t, gets(t, l, "a", livenessBound).Release(t.Context()))
 		}
 		cancel()
-		is(t, both.fail(t), context.Canceled)
+		is(t, both.Fail(t), context.Canceled)
 		must(t, held.Release(t.Context()))
 	})
 }
 
 func TestHazard45AHolderThatWaitsForASecondLockDoesNotBlockItsFirstKey(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		b := gets(t, l, "b", time.Second, redlock.AutoRenew())
 		ctx, cancel := context.WithCancel(t.Context())
 		both := wait(t, ctx, l, "a", longTTL, redlock.AndKeys("b"))
@@ -67,7 +67,7 @@ func TestHazard45AHolderThatWaitsForASecondLockDoesNotBlockItsFirstKey(t *testin
 		a := gets(t, l, "a", livenessBound) // b's holder wants a: it would wait for itself
 		must(t, a.Release(t.Context()))
 		must(t, b.Release(t.Context()))
-		must(t, both.get(t).Release(t.Context()))
+		must(t, both.Get(t).Release(t.Context()))
 		cancel()
 	})
 }
@@ -76,8 +76,8 @@ func TestHazard45AHolderThatWaitsForASecondLockDoesNotBlockItsFirstKey(t *testin
 func TestHazard45AWaiterForSeveralKeysIsNotStarvedByThoseForOne(t *testing.T) {
 	for _, holds := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond} {
 		bubble(t, 3, func(t *testing.T, masters fakes) {
-			masters.behave(away(2 * time.Microsecond))
-			l := masters.locker(t, redlock.Options{})
+			masters.Behave(away(2 * time.Microsecond))
+			l := masters.Locker(t, redlock.Options{})
 			ctx, cancel := context.WithCancel(t.Context())
 			var streams sync.WaitGroup
 			var cycles atomic.Int64
@@ -115,8 +115,8 @@ func TestHazard45AWaiterForSeveralKeysIsNotStarvedByThoseForOne(t *testing.T) {
 
 func TestHazard45AWaiterWhoseTimeoutIsTooShortDoesNotHoldUpOthers(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		masters.behave(away(30 * time.Millisecond))
-		l := masters.locker(t, redlock.Options{})
+		masters.Behave(away(30 * time.Millisecond))
+		l := masters.Locker(t, redlock.Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		var hopeless []*waiting
 		for range 3 { // 10 ms for a request
@@ -126,7 +126,7 @@ func TestHazard45AWaiterWhoseTimeoutIsTooShortDoesNotHoldUpOthers(t *testing.T) 
 		gets(t, l, key, 2*livenessBound).Release(t.Context())
 		cancel()
 		for _, w := range hopeless {
-			is(t, w.fail(t), context.Canceled)
+			is(t, w.Fail(t), context.Canceled)
 		}
 	})
 }
@@ -134,19 +134,19 @@ func TestHazard45AWaiterWhoseTimeoutIsTooShortDoesNotHoldUpOthers(t *testing.T) 
 func TestHazard45AWaiterWithALongRetryEveryDoesNotDelayOthers(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		for _, m := range masters {
-			m.take("dead", 9*time.Second)
+			m.Take("dead", 9*time.Second)
 		}
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		seldom := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(time.Hour), redlock.MaxAttempts(3))
 		settle(time.Second)
 		began := time.Now()
 		second := wait(t, t.Context(), l, key, longTTL)
-		first := seldom.get(t) // the order stays: it is asked for as often as the second would
+		first := seldom.Get(t) // the order stays: it is asked for as often as the second would
 		if late := time.Since(began) - 8*time.Second; late > livenessBound {
 			t.Errorf("the waiter came %v after the key had expired", late)
 		}
 		must(t, first.Release(t.Context()))
-		must(t, second.get(t).Release(t.Context()))
+		must(t, second.Get(t).Release(t.Context()))
 	})
 }
 
@@ -166,7 +166,7 @@ func TestHazard45ANotificationThatCanNotBeUsedIsPassedOn(t *testing.T) {
 		settle(time.Second)
 		began := time.Now()
 		must(t, a.Release(t.Context())) // the masters notify the first, which has waited longer
-		lock := one.get(t)
+		lock := one.Get(t)
 		if took := time.Since(began); took > livenessBound {
 			t.Errorf("the key was free, and the second Locker came %v later", took)
 		}
@@ -183,14 +183,14 @@ func TestHazard45ANotificationThatCanNotBeUsedIsPassedOn(t *testing.T) {
 		}
 		must(t, lock.Release(t.Context()))
 		cancel()
-		is(t, both.fail(t), context.Canceled)
+		is(t, both.Fail(t), context.Canceled)
 		must(t, b.Release(t.Context()))
 	})
 }
 
 func TestHazard46MaxAttemptsBoundsTheWaitInAQueue(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		held := acquire(t, l, longTTL, redlock.AutoRenew())
 		ctx, cancel := context.WithCancel(t.Context())
 		first := wait(t, ctx, l, key, longTTL)
@@ -221,22 +221,22 @@ func TestHazard46MaxAttemptsBoundsTheWaitInAQueue(t *testing.T) {
 			}
 		}
 		cancel()
-		is(t, first.fail(t), context.Canceled)
+		is(t, first.Fail(t), context.Canceled)
 		must(t, held.Release(t.Context()))
 	})
 }
 
 func TestHazard46AQueuedAttemptThatReachesTheFrontSucceeds(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		held := acquire(t, l, longTTL)
 		first := wait(t, t.Context(), l, key, longTTL)
 		settle(time.Second)
 		second := wait(t, t.Context(), l, key, longTTL, redlock.MaxAttempts(5), redlock.RetryEvery(time.Second))
 		settle(1500 * time.Millisecond)
 		must(t, held.Release(t.Context()))
-		must(t, first.get(t).Release(t.Context()))
-		must(t, second.get(t).Release(t.Context()))
+		must(t, first.Get(t).Release(t.Context()))
+		must(t, second.Get(t).Release(t.Context()))
 	})
 }
 
@@ -265,18 +265,12 @@ func TestHazard49AWriterThatGivesUpLeavesNoClaimToItsOwnReaders(t *testing.T) {
 		t.Fatal("the writer has left no claim")
 	}
 	cancel()
-	is(t, writer.fail(t), context.Canceled)
+	is(t, writer.Fail(t), context.Canceled)
 	redistest.Eventually(t, 500*time.Millisecond, func() bool { return claims() == 0 },
 		"the claim, which would last a second, to be gone")
-	give(t, reader.get(t))
+	give(t, reader.Get(t))
 	give(t, held)
 }
-
-// refuses is an error reply.
-type refuses string
-
-func (e refuses) Error() string { return string(e) }
-func (e refuses) RedisError()   {}
 
 func TestHazard51AWaitThatCanNotSucceedEnds(t *testing.T) {
 	for what, reply := range map[string]error{
@@ -286,9 +280,9 @@ func TestHazard51AWaitThatCanNotSucceedEnds(t *testing.T) {
 		"database": refuses("ERR DB index is out of range"),
 	} {
 		bubble(t, 5, func(t *testing.T, masters fakes) {
-			l := masters.locker(t, redlock.Options{})
+			l := masters.Locker(t, redlock.Options{})
 			for _, m := range masters[:3] {
-				m.behave(on(single.Acquire, act{err: reply}))
+				m.Behave(on(single.Acquire, act{Err: reply}))
 			}
 			ctx := within(t, time.Hour)
 			_, err := l.Acquire(ctx, key, longTTL)
@@ -300,13 +294,13 @@ func TestHazard51AWaitThatCanNotSucceedEnds(t *testing.T) {
 			}
 			// A quorum of the other masters is enough. Acquire waits out an outage, and also a fault that only looks
 			// like one.
-			masters[0].behave(nil)
+			masters[0].Behave(nil)
 			must(t, acquire(t, l, longTTL).Release(t.Context()))
-			masters[0].behave(on(single.Acquire, act{err: errSilent}))
+			masters[0].Behave(on(single.Acquire, act{Err: errSilent}))
 			w := wait(t, ctx, l, key, longTTL)
 			settle(redlock.MendTime + 5*time.Second)
-			masters[0].behave(nil)
-			must(t, w.get(t).Release(t.Context()))
+			masters[0].Behave(nil)
+			must(t, w.Get(t).Release(t.Context()))
 		})
 	}
 }
@@ -326,30 +320,30 @@ func TestHazard51AWrongPasswordEndsTheWait(t *testing.T) {
 
 func TestHazard51MaxOutageBoundsForHowLongAnOutageIsWaitedOut(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		for _, m := range masters {
-			m.take("somebody", 10*time.Second)
+			m.Take("somebody", 10*time.Second)
 		}
-		gone := on(single.Acquire, act{err: errSilent})
+		gone := on(single.Acquire, act{Err: errSilent})
 		began := time.Now()
 		first := wait(t, t.Context(), l, key, longTTL, redlock.MaxOutage(3*time.Second))
 		synctest.Wait()
 		second := wait(t, t.Context(), l, key, longTTL, redlock.MaxOutage(5*time.Second)) // in line behind it
 		// it is held: that is no outage
 		settle(8 * time.Second)
-		masters.behave(gone)
+		masters.Behave(gone)
 		settle(2 * time.Second)
-		masters.behave(nil) // two seconds are shorter than three
+		masters.Behave(nil) // two seconds are shorter than three
 		settle(time.Second)
-		masters.behave(gone)
-		_ = first.get(t) // and is not released
-		err := second.fail(t)
+		masters.Behave(gone)
+		_ = first.Get(t) // and is not released
+		err := second.Fail(t)
 		is(t, err, redlock.ErrNoQuorum)
 		isNot(t, err, redlock.ErrHeld)
 		if took := time.Since(began); took < 15*time.Second || took > 17*time.Second {
 			t.Errorf("the second wait ended after %v, want five seconds after the eleventh", took)
 		}
-		masters.behave(nil)
+		masters.Behave(nil)
 	})
 }
 
@@ -373,7 +367,7 @@ func TestHazard56AListenerMayCallReadyAtOnce(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		over := make([]redlock.Master, len(masters))
 		for i, m := range masters {
-			m.take("somebody", time.Second)
+			m.Take("somebody", time.Second)
 			over[i] = readyAfter{m, 0}
 		}
 		l := closed(t, over, redlock.Options{})
@@ -388,9 +382,9 @@ func TestHazard65CloseTakesWaitersOutOfTheMastersQueues(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, masters fakes) {
 				all, over := sharings(masters, hearsAll)
-				masters.behave(away(2 * time.Millisecond))
+				masters.Behave(away(2 * time.Millisecond))
 				for _, m := range masters {
-					m.take("somebody", time.Hour)
+					m.Take("somebody", time.Hour)
 				}
 				l, err := redlock.New(over, redlock.Options{Clock: newClock()})
 				must(t, err)
@@ -400,9 +394,9 @@ func TestHazard65CloseTakesWaitersOutOfTheMastersQueues(t *testing.T) {
 					t.Fatal("the waiter is in no queue")
 				}
 				if slow > 0 { // the next attempt is on its way when the Locker is closed, and is refused afterwards
-					masters.behave(on(single.Acquire, act{before: slow}))
-					before := masters.asked()
-					for masters.asked() == before {
+					masters.Behave(on(single.Acquire, act{Before: slow}))
+					before := masters.Asked()
+					for masters.Asked() == before {
 						pass(time.Millisecond)
 					}
 				}
@@ -414,8 +408,8 @@ func TestHazard65CloseTakesWaitersOutOfTheMastersQueues(t *testing.T) {
 						t.Errorf("%s: the closed Locker still waits in the queue", m.Name())
 					}
 				}
-				is(t, first.fail(t), redlock.ErrClosed)
-				is(t, second.fail(t), redlock.ErrClosed)
+				is(t, first.Fail(t), redlock.ErrClosed)
+				is(t, second.Fail(t), redlock.ErrClosed)
 			})
 		})
 	}
@@ -424,13 +418,13 @@ func TestHazard65CloseTakesWaitersOutOfTheMastersQueues(t *testing.T) {
 func TestHazard65CloseLeavesTheQueuesWithinItsContext(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		for _, m := range masters {
-			m.take("somebody", time.Hour)
+			m.Take("somebody", time.Hour)
 		}
 		l, err := redlock.New([]redlock.Master{masters[0], masters[1], masters[2]}, redlock.Options{Clock: newClock()})
 		must(t, err)
 		w := wait(t, t.Context(), l, key, longTTL)
 		settle(time.Second)
-		masters.behave(on(single.Leave, act{lost: true}))
+		masters.Behave(on(single.Leave, act{Lost: true}))
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		began := time.Now()
@@ -438,7 +432,7 @@ func TestHazard65CloseLeavesTheQueuesWithinItsContext(t *testing.T) {
 		if took := time.Since(began); took > 100*time.Millisecond {
 			t.Errorf("Close took %v", took)
 		}
-		is(t, w.fail(t), redlock.ErrClosed)
+		is(t, w.Fail(t), redlock.ErrClosed)
 		settle(2 * time.Second) // what is under way ends by its own timeout
 	})
 }
@@ -447,7 +441,7 @@ func TestHazard66TheSubscriptionBecomingReadyUsesNoAttempt(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		over := make([]redlock.Master, len(masters))
 		for i, m := range masters {
-			m.take("somebody", time.Hour)
+			m.Take("somebody", time.Hour)
 			over[i] = readyAfter{m, 3 * time.Millisecond}
 		}
 		l := closed(t, over, redlock.Options{})

@@ -181,12 +181,12 @@ func TestHeldAsksTheMasters(t *testing.T) {
 
 func TestHolderRefusesBadArguments(t *testing.T) {
 	masters := newFakes(3)
-	l := masters.locker(t, redlock.Options{})
+	l := masters.Locker(t, redlock.Options{})
 	_, err := l.Holder(t.Context(), "")
 	is(t, err, redlock.ErrInvalid)
 	_, err = l.Holder(nil, key) //nolint:staticcheck // what it refuses
 	is(t, err, redlock.ErrInvalid)
-	if n := masters.asked(); n != 0 {
+	if n := masters.Asked(); n != 0 {
 		t.Errorf("the masters got %d requests", n)
 	}
 	closeLocker(t, l)
@@ -198,8 +198,8 @@ func TestHolderRefusesBadArguments(t *testing.T) {
 // The renewal goes ahead too, because otherwise it would come too late.
 func TestVerifyDelaysNoOtherOperation(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
-		lock := acquire(t, masters.locker(t, redlock.Options{}), 2*time.Second, redlock.AutoRenew())
-		masters.behave(away(20 * time.Millisecond)) // of a request timeout of 100 ms
+		lock := acquire(t, masters.Locker(t, redlock.Options{}), 2*time.Second, redlock.AutoRenew())
+		masters.Behave(away(20 * time.Millisecond)) // of a request timeout of 100 ms
 		end := time.Now().Add(10 * time.Second)
 		var wg sync.WaitGroup
 		var failed atomic.Int32

@@ -91,8 +91,8 @@ func TestHazard96AShortTimeoutDoesNotMarkAMasterAsDown(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(tt.away, " ", tt.others), func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, masters fakes) {
-				masters.behave(away(tt.away))
-				l := masters.locker(t, redlock.Options{})
+				masters.Behave(away(tt.away))
+				l := masters.Locker(t, redlock.Options{})
 				timedOut := 0
 				var mu sync.Mutex
 				lost := tt.quiet.beside(t, l, crowd(tt.others, func(ctx context.Context, i int) {

@@ -58,28 +58,28 @@ func TestAnOrphanLivesForAtMostTwoIntervals(t *testing.T) {
 	for _, op := range []single.Op{single.Acquire, single.Release} {
 		bubble(t, 3, func(t *testing.T, masters fakes) {
 			const timeout = 50 * time.Millisecond
-			l := masters.locker(t, redlock.Options{RequestTimeout: timeout})
-			gone := act{mute: true} // an acquire lands, its answer does not
+			l := masters.Locker(t, redlock.Options{RequestTimeout: timeout})
+			gone := act{Mute: true} // an acquire lands, its answer does not
 			if op == single.Release {
-				gone = act{lost: true}
+				gone = act{Lost: true}
 			}
-			masters[2].behave(func(r *single.Request) act {
+			masters[2].Behave(func(r *single.Request) act {
 				if r.Op != op && r.Op != single.Release {
 					return act{}
 				}
 				if r.Op == single.Release {
-					return act{lost: true}
+					return act{Lost: true}
 				}
 				return gone
 			})
 			must(t, acquire(t, l, time.Hour).Release(t.Context()))
 			settle(10 * time.Minute)
-			if masters[2].holder() == "" || l.Pending() != 1 {
+			if masters[2].Holder() == "" || l.Pending() != 1 {
 				t.Fatalf("no orphan, %d pending releases: this test shows nothing", l.Pending())
 			}
-			masters[2].behave(nil)
+			masters[2].Behave(nil)
 			settle(2*janitor.Interval + timeout)
-			if held := masters[2].holder(); held != "" {
+			if held := masters[2].Holder(); held != "" {
 				t.Errorf("after two intervals %q still has the key", held)
 			}
 			settle(2 * janitor.Interval)
@@ -94,14 +94,14 @@ func TestAnOrphanLivesForAtMostTwoIntervals(t *testing.T) {
 // release is not the end of it.
 func TestAnAcquireThatLandsAfterItsReleaseIsReleasedAgain(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{RequestTimeout: 50 * time.Millisecond})
+		l := masters.Locker(t, redlock.Options{RequestTimeout: 50 * time.Millisecond})
 		var running atomic.Bool
-		masters[2].behave(func(r *single.Request) act {
+		masters[2].Behave(func(r *single.Request) act {
 			switch {
 			case r.Op == single.Acquire:
-				return act{before: 10*time.Second + 100*time.Millisecond} // after the first release that is confirmed
+				return act{Before: 10*time.Second + 100*time.Millisecond} // after the first release that is confirmed
 			case !running.Load():
-				return act{lost: true}
+				return act{Lost: true}
 			}
 			return act{}
 		})
@@ -109,7 +109,7 @@ func TestAnAcquireThatLandsAfterItsReleaseIsReleasedAgain(t *testing.T) {
 		settle(10*time.Second - time.Millisecond)
 		running.Store(true)
 		settle(time.Second)
-		if held := masters[2].holder(); held != "" {
+		if held := masters[2].Holder(); held != "" {
 			t.Errorf("%q has the key", held)
 		}
 		if n := l.Pending(); n != 0 {
@@ -122,19 +122,19 @@ func TestAnAcquireThatLandsAfterItsReleaseIsReleasedAgain(t *testing.T) {
 // janitor keeps looking for the key that long.
 func TestTheJanitorLooksForALateRepairForTheTTLOfTheRepair(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		lock := acquire(t, l, time.Second)
 		settle(time.Millisecond)
-		masters[2].forget()
+		masters[2].Forget()
 		const lands, cutOff = 2 * time.Hour, 10 * time.Second
 		began, answered := time.Now(), 0
-		masters[2].behave(func(r *single.Request) act {
+		masters[2].Behave(func(r *single.Request) act {
 			switch at := time.Since(began); {
 			case r.Repair:
-				return act{before: lands}
+				return act{Before: lands}
 			case r.Op != single.Release:
 			case at < lands-cutOff || answered == 1 && at < lands+cutOff: // for longer than the lock was acquired for
-				return act{lost: true}
+				return act{Lost: true}
 			default:
 				answered++
 			}
@@ -143,7 +143,7 @@ func TestTheJanitorLooksForALateRepairForTheTTLOfTheRepair(t *testing.T) {
 		must(t, lock.Extend(t.Context(), time.Hour))
 		must(t, lock.Release(t.Context()))
 		settle(lands + 2*cutOff)
-		if held := masters[2].holder(); held != "" {
+		if held := masters[2].Holder(); held != "" {
 			t.Errorf("%q has the key, for an hour", held)
 		}
 	})
@@ -151,10 +151,10 @@ func TestTheJanitorLooksForALateRepairForTheTTLOfTheRepair(t *testing.T) {
 
 func TestPendingReleasesLapseWithTheTTL(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		lock := acquire(t, l, 10*time.Second)
 		settle(time.Millisecond)
-		masters[2].behave(on(single.Release, act{err: errors.New("broken")}))
+		masters[2].Behave(on(single.Release, act{Err: errors.New("broken")}))
 		must(t, lock.Release(t.Context()))
 		settle(9 * time.Second)
 		if n := l.Pending(); n != 1 {
@@ -164,9 +164,9 @@ func TestPendingReleasesLapseWithTheTTL(t *testing.T) {
 		if n := l.Pending(); n != 0 {
 			t.Errorf("%d pending releases after the ttl", n)
 		}
-		before := masters.asked()
+		before := masters.Asked()
 		settle(time.Hour)
-		if n := masters.asked() - before; n != 0 {
+		if n := masters.Asked() - before; n != 0 {
 			t.Errorf("asked %d times about a key that has lapsed", n)
 		}
 	})
@@ -175,22 +175,22 @@ func TestPendingReleasesLapseWithTheTTL(t *testing.T) {
 // If a master is down, the janitor sends it one pending release an interval, not all of the pending releases.
 func TestAMasterThatIsDownIsNotFloodedWithPendingReleases(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
-		masters[2].behave(on(single.Release, act{err: errors.New("broken")}))
+		l := masters.Locker(t, redlock.Options{})
+		masters[2].Behave(on(single.Release, act{Err: errors.New("broken")}))
 		for i := range 100 {
 			lock, err := l.TryAcquire(t.Context(), strconv.Itoa(i), 100*time.Hour)
 			must(t, err)
 			must(t, lock.Release(t.Context()))
 			pass(time.Microsecond)
 		}
-		masters[2].behave(func(*single.Request) act { return act{lost: true} })
+		masters[2].Behave(func(*single.Request) act { return act{Lost: true} })
 		settle(time.Minute)
-		before := masters[2].count(single.Release)
+		before := masters[2].Count(single.Release)
 		settle(time.Minute)
-		if n, most := masters[2].count(single.Release)-before, int(time.Minute/janitor.Interval); n > most || n == 0 {
+		if n, most := masters[2].Count(single.Release)-before, int(time.Minute/janitor.Interval); n > most || n == 0 {
 			t.Errorf("asked %d times in a minute, want at most %d", n, most)
 		}
-		masters[2].behave(nil)
+		masters[2].Behave(nil)
 		settle(5 * time.Second)
 		if n := l.Pending(); n != 0 {
 			t.Errorf("%d pending releases when the master is back", n)
@@ -200,12 +200,12 @@ func TestAMasterThatIsDownIsNotFloodedWithPendingReleases(t *testing.T) {
 
 func TestCloseDrainsTheJanitor(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		lock := acquire(t, l, time.Hour)
 		settle(time.Millisecond)
-		masters[2].behave(on(single.Release, act{err: errors.New("broken")}))
+		masters[2].Behave(on(single.Release, act{Err: errors.New("broken")}))
 		must(t, lock.Release(t.Context()))
-		time.AfterFunc(time.Minute, func() { masters[2].behave(nil) })
+		time.AfterFunc(time.Minute, func() { masters[2].Behave(nil) })
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -213,7 +213,7 @@ func TestCloseDrainsTheJanitor(t *testing.T) {
 		if took := time.Since(began); took < time.Minute || took > time.Minute+2*janitor.Interval {
 			t.Errorf("Close took %v, the master was back after a minute", took)
 		}
-		if n := masters.holders(""); n != 0 {
+		if n := masters.Holders(""); n != 0 {
 			t.Errorf("the key is left on %d masters", n)
 		}
 	})
@@ -221,35 +221,35 @@ func TestCloseDrainsTheJanitor(t *testing.T) {
 
 func TestCloseListsTheKeysThatItLeaves(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		lock := acquire(t, l, time.Hour)
 		settle(time.Millisecond)
-		masters[2].behave(on(single.Release, act{err: errors.New("broken")}))
+		masters[2].Behave(on(single.Release, act{Err: errors.New("broken")}))
 		must(t, lock.Release(t.Context()))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		err := l.Close(ctx)
 		is(t, err, context.DeadlineExceeded)
-		masters[2].behave(nil)
+		masters[2].Behave(nil)
 	})
 }
 
 // The janitor handles the greatest ttl without an overflow: the release does not count as lapsed.
 func TestPendingReleasesOfTheGreatestTTLDoNotLapse(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		const longest = time.Duration(math.MaxInt64) // 292 years
 		lock := acquire(t, l, longest)
 		if left := lock.Remaining(); left < longest/2 {
 			t.Errorf("held for %v", left)
 		}
 		settle(time.Millisecond)
-		masters[2].behave(on(single.Release, act{err: errors.New("broken")}))
+		masters[2].Behave(on(single.Release, act{Err: errors.New("broken")}))
 		must(t, lock.Release(t.Context()))
 		settle(time.Minute)
-		masters[2].behave(nil)
+		masters[2].Behave(nil)
 		settle(time.Minute)
-		if held := masters[2].holder(); held != "" {
+		if held := masters[2].Holder(); held != "" {
 			t.Errorf("%q has the key for 292 years", held)
 		}
 	})
@@ -273,17 +273,45 @@ func TestTheReleaseOfAnAttemptIsSentToAMasterThatCountsAsDown(t *testing.T) {
 		}
 		// The first is back, and slow: the round is decided by the other two long before it grants.
 		away = false
-		fakes[0].behave(on(single.Acquire, act{before: 50 * time.Millisecond}))
+		fakes[0].Behave(on(single.Acquire, act{Before: 50 * time.Millisecond}))
 		_, err = l.TryAcquire(t.Context(), key, longTTL)
 		is(t, err, redlock.ErrNoQuorum)
 		settle(49 * time.Millisecond)
-		if fakes[0].count(single.Acquire) != 1 || fakes[0].count(single.Release) != 0 {
+		if fakes[0].Count(single.Acquire) != 1 || fakes[0].Count(single.Release) != 0 {
 			t.Error("the acquisition is not the probe: this test shows nothing")
 		}
 		settle(time.Second)
-		if holder := fakes[0].holder(); holder != "" {
+		if holder := fakes[0].Holder(); holder != "" {
 			t.Errorf("an orphan is left, and the janitor has %d pending releases", l.Pending())
 		}
 		must(t, l.Close(context.Background()))
+	})
+}
+
+// On a master, a release follows the acquisition's earlier requests, and its request timeout begins then. Otherwise a
+// slow master could use up most of the timeout with the acquisition. Then each release there would be left to the
+// janitor, and the key would stay until then.
+func TestAReleaseBehindASlowAcquisitionHasATimeoutOfItsOwn(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.Locker(t, redlock.Options{RequestTimeout: 100 * time.Millisecond})
+		masters[2].Behave(away(95 * time.Millisecond))
+		must(t, acquire(t, l, longTTL).Release(t.Context())) // now it is known to be far away
+		settle(time.Second)
+		masters[2].Behave(func(r *single.Request) act {
+			if r.Op == single.Acquire {
+				return act{Before: 120 * time.Millisecond}
+			}
+			return act{After: 20 * time.Millisecond}
+		})
+		lock := acquire(t, l, longTTL)
+		must(t, lock.Release(t.Context()))
+		settle(150 * time.Millisecond)
+		if l.Pending() != 0 || masters.Holders("") != 0 {
+			t.Errorf("%d releases are pending, %d masters have the key", l.Pending(), masters.Holders(""))
+		}
+		settle(time.Second)
+		if n := masters[2].Count(single.Release); n != 2 {
+			t.Errorf("the slow master got %d releases, want one for each of two locks", n)
+		}
 	})
 }

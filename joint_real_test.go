@@ -36,14 +36,6 @@ func these(servers []*redistest.Server, at []int) []*redistest.Server {
 	return some
 }
 
-func dialJoint(tb testing.TB, before, after []*redistest.Server, opts redlock.Options) *redlock.Locker {
-	tb.Helper()
-	l, err := redlock.DialJoint(tb.Context(), urls(before), urls(after), opts)
-	must(tb, err)
-	tb.Cleanup(func() { closeLocker(tb, l) })
-	return l
-}
-
 func exchanging(tb testing.TB, servers []*redistest.Server, how [2][]int, opts redlock.Options) exchange {
 	tb.Helper()
 	before, after := these(servers, how[0]), these(servers, how[1])
@@ -122,7 +114,7 @@ func TestReadersAndReentrantHoldsOfNeighboursStandTogether(t *testing.T) {
 func TestTokensRiseFromOldOverJointToNew(t *testing.T) {
 	servers := redistest.StartN(t, 6)
 	for name, how := range exchanges {
-		fast := exchanging(t, servers, how, redlock.Options{Clock: wrongWall{redlock.SystemClock(), time.Hour}})
+		fast := exchanging(t, servers, how, redlock.Options{Clock: hourAhead()})
 		// which have seen none of the tokens, and propose smaller ones
 		x := exchanging(t, servers, how, redlock.Options{})
 		last := uint64(0)
@@ -200,25 +192,4 @@ func handoff(tb testing.TB, servers []*redistest.Server, holds, wants *redlock.L
 	must(tb, lock.Release(tb.Context()))
 	must(tb, <-got)
 	return at.Sub(released)
-}
-
-func TestADialJointThatFailsClosesWhatItHasOpened(t *testing.T) {
-	servers := redistest.StartN(t, 2)
-	good := urls(servers)
-	for name, after := range map[string][]string{
-		"a bad URL": {good[1], "nonsense"}, "the same masters": {good[1], good[0]}, "none": {},
-	} {
-		opened, err := redlock.OpenedByDialJoint(t.Context(), good, after)
-		is(t, err, redlock.ErrInvalid)
-		if len(opened) != 2 {
-			t.Errorf("%s: %d masters were opened", name, len(opened))
-		}
-		for _, m := range opened {
-			call := &single.Call{Request: &single.Request{Op: single.Inspect, Keys: []string{key}}}
-			m.Do(t.Context(), []*single.Call{call})
-			if call.Err == nil {
-				t.Errorf("%s: %s was left open", name, m.Name())
-			}
-		}
-	}
 }

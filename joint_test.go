@@ -2,58 +2,27 @@ package redlock_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
 // Two sets of masters at a time (NewJoint), with masters in memory. joint_real_test.go has real servers.
 
-// joint makes a Locker of two sets of fakes. It is closed with the test.
-func joint(tb testing.TB, before, after fakes, opts redlock.Options) *redlock.Locker {
-	tb.Helper()
-	if opts.Clock == nil {
-		opts.Clock = newClock()
-	}
-	l, err := redlock.NewJoint(before.masters(), after.masters(), opts)
-	must(tb, err)
-	closesAtLast(tb, l)
-	return l
-}
-
-// joint makes a Locker. Its old masters are the first so many, and its new masters begin at position after.
-func (f fakes) joint(tb testing.TB, before, after int, opts redlock.Options) *redlock.Locker {
-	tb.Helper()
-	return joint(tb, f[:before], f[after:], opts)
-}
-
-// ofSet fails the test unless err is a QuorumError of this set that matches want.
-func ofSet(tb testing.TB, err, want error, set string) {
-	tb.Helper()
-	is(tb, err, want)
-	q, ok := errors.AsType[*redlock.QuorumError](err)
-	if !ok || q.Set != set || !strings.Contains(err.Error(), "of the "+set+" masters") {
-		tb.Errorf("got %v, want an error of the %s masters", err, set)
-	}
-}
-
-// refuseAll is a master that can't be reached.
-func refuseAll(*single.Request) act { return act{err: errors.New("connection refused")} }
-
 // sixes are the fakes of two sets of three that have none in common.
 func sixes(t *testing.T, body func(t *testing.T, masters fakes, l *redlock.Locker)) {
 	t.Helper()
-	bubble(t, 6, func(t *testing.T, masters fakes) { body(t, masters, masters.joint(t, 3, 3, redlock.Options{})) })
+	bubble(t, 6, func(t *testing.T, masters fakes) { body(t, masters, masters.Joint(t, 3, 3, redlock.Options{})) })
 }
 
 func TestOneMasterDownInEachSetCostsNothing(t *testing.T) {
 	sixes(t, func(t *testing.T, masters fakes, l *redlock.Locker) {
-		masters[0].behave(refuseAll)
-		masters[4].behave(on(single.Acquire, act{lost: true}))
+		masters[0].Behave(refuseAll)
+		masters[4].Behave(on(single.Acquire, act{Lost: true}))
 		lock := acquire(t, l, longTTL)
 		must(t, lock.Extend(t.Context(), longTTL))
 		must(t, lock.Verify(t.Context()))
@@ -66,7 +35,7 @@ func TestAMajorityOfOneSetDownIsNoQuorumOfThatSet(t *testing.T) {
 		sixes(t, func(t *testing.T, masters fakes, l *redlock.Locker) {
 			lock := acquire(t, l, longTTL)
 			for _, i := range down {
-				masters[i].behave(refuseAll)
+				masters[i].Behave(refuseAll)
 			}
 			ofSet(t, lock.Extend(t.Context(), longTTL), redlock.ErrNoQuorum, set)
 			must(t, lock.Err())
@@ -75,12 +44,12 @@ func TestAMajorityOfOneSetDownIsNoQuorumOfThatSet(t *testing.T) {
 			_, err := l.TryAcquire(t.Context(), key, longTTL)
 			ofSet(t, err, redlock.ErrNoQuorum, set)
 			for _, i := range down {
-				masters[i].behave(nil)
+				masters[i].Behave(nil)
 			}
 			settle(2 * time.Second) // the janitor has removed what was left
 			must(t, acquire(t, l, longTTL).Release(t.Context()))
 			settle(time.Second)
-			if n := masters.holders(""); n > 0 {
+			if n := masters.Holders(""); n > 0 {
 				t.Errorf("%s: %d masters still have the key", set, n)
 			}
 		})
@@ -90,15 +59,15 @@ func TestAMajorityOfOneSetDownIsNoQuorumOfThatSet(t *testing.T) {
 func TestAKeyThatIsHeldInOneSetIsHeldAndTheErrorNamesTheSet(t *testing.T) {
 	for set, at := range map[string]int{"old": 0, "new": 3} {
 		sixes(t, func(t *testing.T, masters fakes, l *redlock.Locker) {
-			masters[at].take("another", longTTL)
+			masters[at].Take("another", longTTL)
 			lock := acquire(t, l, longTTL) // a minority is in nobody's way
 			must(t, lock.Release(t.Context()))
-			masters[at+1].take("another", longTTL)
+			masters[at+1].Take("another", longTTL)
 			_, err := l.TryAcquire(t.Context(), key, longTTL)
 			ofSet(t, err, redlock.ErrHeld, set)
 			isNot(t, err, redlock.ErrNoQuorum)
 			settle(time.Second)
-			if n := masters.holders("") - masters.holders("another"); n > 0 {
+			if n := masters.Holders("") - masters.Holders("another"); n > 0 {
 				t.Errorf("the refused attempt left %d keys", n)
 			}
 			h, err := l.Holder(t.Context(), key)
@@ -116,7 +85,7 @@ func TestAnExtensionThatOneSetHasLostEndsTheHold(t *testing.T) {
 			lock := acquire(t, l, longTTL)
 			settle(0)
 			for _, i := range lost {
-				masters[i].forget()
+				masters[i].Forget()
 			}
 			ofSet(t, lock.Verify(t.Context()), redlock.ErrNotHeld, set)
 			ofSet(t, lock.Extend(t.Context(), longTTL), redlock.ErrNotHeld, set)
@@ -125,7 +94,7 @@ func TestAnExtensionThatOneSetHasLostEndsTheHold(t *testing.T) {
 				t.Error("Done is open")
 			}
 			settle(time.Second)
-			if n := masters.holders(""); n > 0 {
+			if n := masters.Holders(""); n > 0 {
 				t.Errorf("%d masters still have the key of a hold that is lost", n)
 			}
 		})
@@ -137,8 +106,8 @@ func TestRenewalOfAHoldThatOneSetHasLostEndsIt(t *testing.T) {
 		lock := acquire(t, l, longTTL, redlock.AutoRenew())
 		settle(longTTL)
 		must(t, lock.Err())
-		masters[3].forget()
-		masters[5].forget()
+		masters[3].Forget()
+		masters[5].Forget()
 		settle(longTTL / 2)
 		is(t, lock.Err(), redlock.ErrNotHeld)
 	})
@@ -148,11 +117,11 @@ func TestAHoldOfTwoSetsIsRepairedInBoth(t *testing.T) {
 	sixes(t, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		lock := acquire(t, l, longTTL)
 		settle(0)
-		masters[1].forget()
-		masters[5].forget()
+		masters[1].Forget()
+		masters[5].Forget()
 		must(t, lock.Extend(t.Context(), longTTL))
 		settle(time.Second)
-		if n := masters.holders(lock.Owner()); n != 6 {
+		if n := masters.Holders(lock.Owner()); n != 6 {
 			t.Errorf("%d of 6 masters have the key after an extension", n)
 		}
 		must(t, lock.Release(t.Context()))
@@ -162,30 +131,30 @@ func TestAHoldOfTwoSetsIsRepairedInBoth(t *testing.T) {
 // A master that belongs to both sets and has lost the key costs each set a vote.
 func TestAMasterOfBothSetsVotesInBoth(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, masters fakes) {
-		l := masters.joint(t, 3, 1, redlock.Options{}) // {1, 2, 3} → {2, 3, 4}
+		l := masters.Joint(t, 3, 1, redlock.Options{}) // {1, 2, 3} → {2, 3, 4}
 		lock := acquire(t, l, longTTL)
 		settle(0)
-		if n := masters.asked(); n != 4 {
+		if n := masters.Asked(); n != 4 {
 			t.Errorf("%d requests for 4 masters, two of these in both sets", n)
 		}
-		masters[1].forget()
+		masters[1].Forget()
 		must(t, lock.Extend(t.Context(), longTTL))
 		settle(time.Second)
-		masters[1].forget()
-		masters[2].forget()
+		masters[1].Forget()
+		masters[2].Forget()
 		is(t, lock.Extend(t.Context(), longTTL), redlock.ErrNotHeld)
 		settle(time.Second)
-		masters[1].behave(refuseAll)
+		masters[1].Behave(refuseAll)
 		must(t, acquire(t, l, longTTL).Release(t.Context()))
-		masters[0].behave(refuseAll)
+		masters[0].Behave(refuseAll)
 		_, err := l.TryAcquire(t.Context(), key, longTTL)
 		ofSet(t, err, redlock.ErrNoQuorum, "old")
-		masters[0].behave(nil)
-		masters[3].behave(refuseAll)
+		masters[0].Behave(nil)
+		masters[3].Behave(refuseAll)
 		_, err = l.TryAcquire(t.Context(), key, longTTL)
 		ofSet(t, err, redlock.ErrNoQuorum, "new")
-		masters[1].behave(nil)
-		masters[3].behave(nil)
+		masters[1].Behave(nil)
+		masters[3].Behave(nil)
 		settle(time.Second)
 	})
 }
@@ -196,11 +165,11 @@ func TestAReleaseThatOneSetDoesNotKnowIsNotHeld(t *testing.T) {
 			lock := acquire(t, l, longTTL)
 			settle(0)
 			for _, i := range lost {
-				masters[i].forget()
+				masters[i].Forget()
 			}
 			ofSet(t, lock.Release(t.Context()), redlock.ErrNotHeld, set)
 			settle(time.Second)
-			if n := masters.holders(""); n > 0 {
+			if n := masters.Holders(""); n > 0 {
 				t.Errorf("%d masters still have the key", n)
 			}
 		})
@@ -212,7 +181,7 @@ func TestAReleaseIsConfirmedByBothSets(t *testing.T) {
 		lock := acquire(t, l, longTTL)
 		settle(0)
 		for _, m := range masters[3:] {
-			m.behave(on(single.Release, act{after: 300 * time.Millisecond}))
+			m.Behave(on(single.Release, act{After: 300 * time.Millisecond}))
 		}
 		began := time.Now()
 		must(t, lock.Release(t.Context()))
@@ -225,9 +194,9 @@ func TestAReleaseIsConfirmedByBothSets(t *testing.T) {
 func TestEventsOfTwoSetsNameTheSetThatDecided(t *testing.T) {
 	bubble(t, 6, func(t *testing.T, masters fakes) {
 		events := make(chan redlock.Event, 1000)
-		l := masters.joint(t, 3, 3, redlock.Options{Observer: func(e redlock.Event) { events <- e }})
-		masters[3].take("another", longTTL)
-		masters[4].take("another", longTTL)
+		l := masters.Joint(t, 3, 3, redlock.Options{Observer: func(e redlock.Event) { events <- e }})
+		masters[3].Take("another", longTTL)
+		masters[4].Take("another", longTTL)
 		_, err := l.TryAcquire(t.Context(), key, longTTL)
 		is(t, err, redlock.ErrHeld)
 		settle(time.Second)
@@ -240,14 +209,6 @@ func TestEventsOfTwoSetsNameTheSetThatDecided(t *testing.T) {
 	})
 }
 
-// guardedFake is a master with a restart guard.
-type guardedFake struct {
-	*fake
-	guard time.Duration
-}
-
-func (m guardedFake) RestartGuard() time.Duration { return m.guard }
-
 // unlike is a master of a type with values that can't be compared.
 type unlike struct {
 	*fake
@@ -255,8 +216,8 @@ type unlike struct {
 }
 
 func TestNewJointRefusesContradictoryMasters(t *testing.T) {
-	f := newFakes(70).masters()
-	same := func(name string) redlock.Master { return &fake{name: name} }
+	f := newFakes(70).Masters()
+	same := func(name string) redlock.Master { return newFake(name) }
 	for name, c := range map[string]struct {
 		before, after []redlock.Master
 		opts          redlock.Options
@@ -283,8 +244,8 @@ func TestNewJointRefusesContradictoryMasters(t *testing.T) {
 			"127.0.0.1:1 is one of the old and of the new",
 		},
 		"not comparable": {
-			[]redlock.Master{unlike{fake: &fake{name: "x"}}},
-			[]redlock.Master{unlike{fake: &fake{name: "x"}}, f[0]},
+			[]redlock.Master{unlike{fake: newFake("x")}},
+			[]redlock.Master{unlike{fake: newFake("x")}, f[0]},
 			redlock.Options{},
 			"x is one of the old",
 		},
@@ -295,13 +256,13 @@ func TestNewJointRefusesContradictoryMasters(t *testing.T) {
 		"too many":          {f[:65], f[:3], redlock.Options{}, "65 masters, and 64 is the most (of the old masters)"},
 		"a guard for some": {
 			f[:3],
-			[]redlock.Master{guardedFake{&fake{name: "g"}, time.Minute}},
+			[]redlock.Master{guarded{Fake: newFake("g"), Guard: time.Minute}},
 			redlock.Options{},
 			"one has a restart guard and the other has none",
 		},
 		"a shorter guard": {
-			[]redlock.Master{guardedFake{&fake{name: "g"}, time.Minute}},
-			[]redlock.Master{guardedFake{&fake{name: "h"}, time.Second}},
+			[]redlock.Master{guarded{Fake: newFake("g"), Guard: time.Minute}},
+			[]redlock.Master{guarded{Fake: newFake("h"), Guard: time.Second}},
 			redlock.Options{RestartGuard: time.Minute},
 			"h, has one of 1s only",
 		},
@@ -357,6 +318,27 @@ func TestDialJointRefusesContradictoryURLs(t *testing.T) {
 		is(t, err, c.want)
 		if l != nil || err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%s: %v, want it to say %q and no password", name, err, c.says)
+		}
+	}
+}
+
+func TestADialJointThatFailsClosesWhatItHasOpened(t *testing.T) {
+	servers := redistest.StartN(t, 2)
+	good := urls(servers)
+	for name, after := range map[string][]string{
+		"a bad URL": {good[1], "nonsense"}, "the same masters": {good[1], good[0]}, "none": {},
+	} {
+		opened, err := redlock.OpenedByDialJoint(t.Context(), good, after)
+		is(t, err, redlock.ErrInvalid)
+		if len(opened) != 2 {
+			t.Errorf("%s: %d masters were opened", name, len(opened))
+		}
+		for _, m := range opened {
+			call := &single.Call{Request: &single.Request{Op: single.Inspect, Keys: []string{key}}}
+			m.Do(t.Context(), []*single.Call{call})
+			if call.Err == nil {
+				t.Errorf("%s: %s was left open", name, m.Name())
+			}
 		}
 	}
 }

@@ -17,45 +17,26 @@ import (
 // MaxHold shorter than the way to the masters: Acquire returns a lock that is over.
 func TestALockWhoseMaxHoldIsOverIsNotReturned(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		masters.behave(away(30 * time.Millisecond))
-		l := masters.locker(t, redlock.Options{})
+		masters.Behave(away(30 * time.Millisecond))
+		l := masters.Locker(t, redlock.Options{})
 		_, err := l.TryAcquire(t.Context(), key, 10*time.Second, redlock.MaxHold(20*time.Millisecond))
 		is(t, err, redlock.ErrExpired)
 		settle(time.Second)
-		if n := masters.holders(""); n > 0 {
+		if n := masters.Holders(""); n > 0 {
 			t.Errorf("the key is left on %d masters", n)
 		}
-	})
-}
-
-// If a caller cancels an extension, that extension must not prolong a later extension.
-func TestACancelledExtensionDoesNotLengthenTheNext(t *testing.T) {
-	distantHold(t, func(t *testing.T, lock *redlock.Lock, masters fakes) {
-		go func() { _ = lock.Extend(t.Context(), longTTL) }()
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-		defer cancel()
-		err := lock.Extend(ctx, time.Hour)
-		t.Logf("the hour: %v", err)
-		settle(20 * time.Second)
-		must(t, lock.Extend(t.Context(), longTTL))
-		if left := lock.Remaining(); left > longTTL {
-			t.Errorf("extended by %v, 20 s after another caller's extension by an hour had failed: remaining %v",
-				longTTL, left)
-		}
-		_ = masters
 	})
 }
 
 // masters that answer with an error for one key count as an outage for the waiters of another.
 func TestFaultsOfAnotherKeyDoNotCountForMaxOutage(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		for _, m := range masters {
-			m.take("somebody", 10*time.Second)
-			m.behave(func(r *single.Request) act {
+			m.Take("somebody", 10*time.Second)
+			m.Behave(func(r *single.Request) act {
 				if r.Op == single.Acquire && r.Keys[0] == "list" {
-					return act{err: refuses("WRONGTYPE Operation against a key holding the wrong kind of value")}
+					return act{Err: refuses("WRONGTYPE Operation against a key holding the wrong kind of value")}
 				}
 				return act{}
 			})
@@ -66,12 +47,12 @@ func TestFaultsOfAnotherKeyDoNotCountForMaxOutage(t *testing.T) {
 		t.Logf("list: %v", err)
 		settle(5 * time.Second)
 		for _, m := range masters {
-			if n := m.count(single.Acquire); n > 4 {
-				t.Errorf("%s was asked %d times", m.name, n)
+			if n := m.Count(single.Acquire); n > 4 {
+				t.Errorf("%s was asked %d times", m.Name(), n)
 			}
 		}
 		settle(30 * time.Second)
-		must(t, w.get(t).Release(t.Context()))
+		must(t, w.Get(t).Release(t.Context()))
 	})
 }
 
@@ -101,7 +82,7 @@ func TestCloseWaitsForTheLastEvents(t *testing.T) {
 		var returned atomic.Int64
 		ms := make([]redlock.Master, 3)
 		for i, m := range masters {
-			m.take("somebody", time.Hour)
+			m.Take("somebody", time.Hour)
 			ms[i] = m
 		}
 		clock := descheduled{newClock(), make(chan struct{})}
@@ -134,14 +115,14 @@ func TestCloseWaitsForTheLastEvents(t *testing.T) {
 	})
 }
 
-func unknownAuthority(*single.Request) act { return act{err: x509.UnknownAuthorityError{}} }
+func unknownAuthority(*single.Request) act { return act{Err: x509.UnknownAuthorityError{}} }
 
 // A certificate was renewed a while ago. The first call since then is the probe. Until it succeeds, other calls are
 // refused with the error that an earlier call met.
 func TestEarlierFaultsOfMastersThatAreDownEndNoWait(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{RequestTimeout: 10 * time.Second})
-		masters.behave(unknownAuthority)
+		l := masters.Locker(t, redlock.Options{RequestTimeout: 10 * time.Second})
+		masters.Behave(unknownAuthority)
 		for range 5 {
 			_, err := l.TryAcquire(t.Context(), key, longTTL)
 			is(t, err, redlock.ErrMisconfigured)
@@ -149,15 +130,15 @@ func TestEarlierFaultsOfMastersThatAreDownEndNoWait(t *testing.T) {
 			settle(time.Second + 30*time.Millisecond)
 		}
 		settle(time.Minute + 100*time.Millisecond)
-		masters.behave(away(time.Second))
+		masters.Behave(away(time.Second))
 		probe := wait(t, t.Context(), l, key, longTTL)
 		synctest.Wait()
 		other := wait(t, t.Context(), l, "another", longTTL)
-		must(t, other.get(t).Release(t.Context()))
-		must(t, probe.get(t).Release(t.Context()))
+		must(t, other.Get(t).Release(t.Context()))
+		must(t, probe.Get(t).Release(t.Context()))
 
 		// An error that was met since the wait began counts, even if another call met it.
-		masters.behave(unknownAuthority)
+		masters.Behave(unknownAuthority)
 		for range 5 {
 			_, _ = l.TryAcquire(t.Context(), key, longTTL)
 			settle(time.Second + 30*time.Millisecond)
@@ -165,47 +146,6 @@ func TestEarlierFaultsOfMastersThatAreDownEndNoWait(t *testing.T) {
 		for _, key := range []string{key, "another"} {
 			_, err := l.Acquire(t.Context(), key, longTTL)
 			is(t, err, redlock.ErrMisconfigured)
-		}
-	})
-}
-
-// A key of another type, or a right that is missing, does not say that masters can not be reached.
-func TestAMisconfigurationIsNoOutage(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
-		masters.behave(func(r *single.Request) act {
-			if r.Op == single.Acquire && r.Keys[0] == "list" {
-				return act{err: refuses("WRONGTYPE Operation against a key holding the wrong kind of value")}
-			}
-			return act{}
-		})
-		_, err := l.TryAcquire(t.Context(), "list", longTTL)
-		is(t, err, redlock.ErrMisconfigured)
-		settle(time.Minute)
-		if since := redlock.OutageSince(l); since != 0 {
-			t.Errorf("a key of another type counts as an outage that began at %v", since)
-		}
-		masters.behave(on(single.Acquire, act{err: errSilent}))
-		_, err = l.TryAcquire(t.Context(), key, longTTL)
-		is(t, err, redlock.ErrNoQuorum)
-		if redlock.OutageSince(l) == 0 {
-			t.Error("masters that do not answer are no outage")
-		}
-	})
-}
-
-// A context may end because of another lock's error. That says nothing about this acquisition's masters.
-func TestTheCauseOfAContextIsNoOutage(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
-		masters.behave(on(single.Acquire, act{lost: true}))
-		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(time.Millisecond, func() { cancel(redlock.ErrNoQuorum) })
-		_, err := l.TryAcquire(ctx, key, longTTL)
-		is(t, err, context.Canceled)
-		is(t, err, redlock.ErrNoQuorum)
-		if since := redlock.OutageSince(l); since != 0 {
-			t.Errorf("the cause of a context counts as an outage that began at %v", since)
 		}
 	})
 }

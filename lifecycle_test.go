@@ -13,25 +13,24 @@ import (
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/redlocktest"
-	"github.com/seed-624411e5/redlock/single"
 )
 
 func TestReleasingTwiceSaysTheSameTwice(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		lock := acquire(t, l, longTTL)
 		must(t, lock.Release(t.Context()))
 		settle(time.Second)
-		before := masters.asked()
+		before := masters.Asked()
 		must(t, lock.Release(t.Context()))
-		if n := masters.asked(); n != before {
+		if n := masters.Asked(); n != before {
 			t.Errorf("the second release sent %d requests to the masters", n-before)
 		}
 
 		lost := acquire(t, l, longTTL)
 		settle(time.Millisecond)
 		for _, m := range masters {
-			m.forget()
+			m.Forget()
 		}
 		first := lost.Release(t.Context())
 		onlyIs(t, first, redlock.ErrNotHeld)
@@ -80,7 +79,7 @@ func TestANilLockIsNotHeld(t *testing.T) {
 
 func TestAllMethodsMayBeCalledAtOnce(t *testing.T) {
 	masters := newFakes(5)
-	l := masters.locker(t, redlock.Options{})
+	l := masters.Locker(t, redlock.Options{})
 	for range 20 {
 		lock := acquire(t, l, longTTL, redlock.AutoRenew())
 		var all sync.WaitGroup
@@ -106,7 +105,7 @@ func TestAllMethodsMayBeCalledAtOnce(t *testing.T) {
 		is(t, lock.Err(), redlock.ErrNotHeld)
 	}
 	closeLocker(t, l)
-	if n := masters.holders(""); n != 0 {
+	if n := masters.Holders(""); n != 0 {
 		t.Errorf("the key is left on %d masters", n)
 	}
 }
@@ -203,7 +202,7 @@ func TestRenewalKeepsALockWithOneMasterStopped(t *testing.T) {
 
 func TestCloseWaitsForHoldsAndRefusesNewOnes(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		lock := acquire(t, l, time.Hour)
 		waiter := make(chan error, 1)
 		go func() {
@@ -227,7 +226,7 @@ func TestCloseWaitsForHoldsAndRefusesNewOnes(t *testing.T) {
 		must(t, lock.Release(t.Context()))
 		must(t, <-closed)
 		must(t, l.Close(t.Context())) // again
-		if n := masters.holders(""); n != 0 {
+		if n := masters.Holders(""); n != 0 {
 			t.Errorf("the key is left on %d masters", n)
 		}
 	})
@@ -235,7 +234,7 @@ func TestCloseWaitsForHoldsAndRefusesNewOnes(t *testing.T) {
 
 func TestCloseWaitsUntilHoldsHaveLapsed(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		acquire(t, l, 10*time.Second)
 		began := time.Now()
 		must(t, l.Close(t.Context()))
@@ -247,7 +246,7 @@ func TestCloseWaitsUntilHoldsHaveLapsed(t *testing.T) {
 
 func TestCloseGivesUpWithItsContext(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		lock := acquire(t, l, time.Hour, redlock.AutoRenew())
 		work, end := context.WithCancel(lock.Context(t.Context()))
 		defer end()
@@ -267,9 +266,9 @@ func TestCloseGivesUpWithItsContext(t *testing.T) {
 		is(t, context.Cause(lock.Context(t.Context())), redlock.ErrClosed)
 		is(t, lock.Extend(t.Context(), time.Hour), redlock.ErrClosed)
 		is(t, lock.Release(t.Context()), redlock.ErrClosed)
-		before := masters.asked()
+		before := masters.Asked()
 		settle(2 * time.Hour)
-		if n := masters.asked(); n != before {
+		if n := masters.Asked(); n != before {
 			t.Errorf("%d requests after Close", n-before)
 		}
 	})
@@ -278,8 +277,8 @@ func TestCloseGivesUpWithItsContext(t *testing.T) {
 // Close may return before an acquisition is won. Then the acquisition fails; it does not return a lock that is over.
 func TestAnAcquisitionFailsWhenCloseReturnsBeforeIt(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		masters.behave(away(time.Second))
-		l := masters.locker(t, redlock.Options{RequestTimeout: 10 * time.Second})
+		masters.Behave(away(time.Second))
+		l := masters.Locker(t, redlock.Options{RequestTimeout: 10 * time.Second})
 		acquired := make(chan error, 1)
 		go func() {
 			lock, err := l.TryAcquire(context.Background(), key, time.Hour)
@@ -301,7 +300,7 @@ func TestAnAcquisitionFailsWhenCloseReturnsBeforeIt(t *testing.T) {
 func TestCloseIsNotHeldUpByAMasterThatNeverReturns(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		stuck := make(chan struct{})
-		voters := []redlock.Master{masters[0], masters[1], deaf{masters[2], stuck}}
+		voters := []redlock.Master{masters[0], masters[1], deaf{Fake: masters[2], Stuck: stuck}}
 		l, err := redlock.New(voters, redlock.Options{Clock: newClock()})
 		must(t, err)
 		must(t, acquire(t, l, 10*time.Second).Release(t.Context()))
@@ -314,19 +313,6 @@ func TestCloseIsNotHeldUpByAMasterThatNeverReturns(t *testing.T) {
 		}
 		close(stuck)
 	})
-}
-
-// deaf is a master that does not return, whatever its context says.
-type deaf struct {
-	*fake
-	stuck chan struct{}
-}
-
-func (m deaf) Do(_ context.Context, batch []*single.Call) {
-	<-m.stuck
-	for _, c := range batch {
-		c.Sent, c.Err = true, errSilent
-	}
 }
 
 // A client of another kind may keep its own deadlines; a round does not wait for it.

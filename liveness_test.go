@@ -156,10 +156,10 @@ func (m *sharing) Do(ctx context.Context, batch []*single.Call) {
 	for _, c := range batch {
 		all.Go(func() {
 			if c.Request.Kind != single.Plain && c.Request.Op != single.Leave {
-				pass(m.planned(c.Request).before)
+				pass(m.Planned(c.Request).Before)
 				c.Reply, c.Err, c.Sent = m.share(c.Request), nil, true
 			} else if why, taken := m.taken(c.Request); taken && c.Request.Op == single.Acquire {
-				pass(m.planned(c.Request).before)
+				pass(m.Planned(c.Request).Before)
 				c.Reply, c.Err, c.Sent = why, nil, true
 			} else {
 				m.fake.Do(ctx, []*single.Call{c})
@@ -269,9 +269,9 @@ func (m *sharing) share(r *single.Request) single.Reply {
 
 // fakeHolds reports that a plain lock is on k.
 func (m *sharing) fakeHolds(k string) bool {
-	m.fake.mu.Lock()
-	defer m.fake.mu.Unlock()
-	return m.keys[k].expires.After(time.Now())
+	m.fake.Mu.Lock()
+	defer m.fake.Mu.Unlock()
+	return m.Keys[k].Expires.After(time.Now())
 }
 
 // could reports that the master would grant all keys to owner.
@@ -297,7 +297,7 @@ func livenessRun(t *testing.T, seed uint64) *liveness {
 	v := &liveness{began: time.Now(), wishes: make(map[*wish]bool)}
 	over := make([]redlock.Master, 3)
 	for i, f := range newFakes(3) {
-		f.behave(erratic(rand.New(rand.NewPCG(seed, uint64(i)))))
+		f.Behave(erratic(rand.New(rand.NewPCG(seed, uint64(i)))))
 		losing := rand.New(rand.NewPCG(seed, uint64(10+i)))
 		m := newSharing(f, func() bool { return losing.IntN(4) == 0 })
 		v.masters, over[i] = append(v.masters, m), m

@@ -3,14 +3,12 @@ package redlock_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/seed-624411e5/redlock"
-	"github.com/seed-624411e5/redlock/internal/embedded"
 	"github.com/seed-624411e5/redlock/internal/memmaster"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/single"
@@ -64,14 +62,6 @@ func runs(t *testing.T, opts ...redlock.Option) (n int) {
 		}
 	})
 	return n
-}
-
-func memLocker(tb testing.TB, masters []*memmaster.Master) *redlock.Locker {
-	tb.Helper()
-	l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: memmaster.NewClock(0)})
-	must(tb, err)
-	closesAtLast(tb, l)
-	return l
 }
 
 func TestAJobThatIsDueTwiceRunsOnce(t *testing.T) {
@@ -198,85 +188,6 @@ func TestHeldListsTheLocksThatAreHeldNow(t *testing.T) {
 			t.Errorf("Held of a nil Locker: %+v", held)
 		}
 	})
-}
-
-func ExampleDoValue() {
-	ctx := context.Background()
-	masters, err := embedded.Start(3) // in your program: the URLs of three to five Redis servers
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer func() { _ = masters.Close() }()
-	locker, err := redlock.Dial(ctx, masters.URLs(), redlock.Options{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer func() { _ = locker.Close(ctx) }()
-
-	n, err := redlock.DoValue(ctx, locker, "report", 10*time.Second, func(context.Context) (int, error) {
-		return 12, nil // orders that were shipped
-	})
-	fmt.Println(n, err)
-	// Output: 12 <nil>
-}
-
-// A job that is due at midnight on every machine runs on one machine, even if the clocks differ by a few seconds.
-func ExampleMinHold() {
-	ctx := context.Background()
-	masters, err := embedded.Start(3) // in your program: the URLs of three to five Redis servers
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer func() { _ = masters.Close() }()
-	for _, machine := range []string{"one", "other"} {
-		locker, err := redlock.Dial(ctx, masters.URLs(), redlock.Options{})
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		err = locker.Do(ctx, "nightly", time.Minute, func(context.Context) error {
-			fmt.Println("runs on", machine)
-			return nil
-		}, redlock.MaxAttempts(1), redlock.MinHold(30*time.Second))
-		fmt.Println("not run:", errors.Is(err, redlock.ErrHeld))
-		_ = locker.Close(ctx) // waits for no MinHold
-	}
-	// Output:
-	// runs on one
-	// not run: false
-	// not run: true
-}
-
-func ExampleLocker_Held() {
-	ctx := context.Background()
-	masters, err := embedded.Start(3) // in your program: the URLs of three to five Redis servers
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer func() { _ = masters.Close() }()
-	locker, err := redlock.Dial(ctx, masters.URLs(), redlock.Options{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer func() { _ = locker.Close(ctx) }()
-	lock, err := locker.Acquire(ctx, "orders:42", time.Minute)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, held := range locker.Held() {
-		fmt.Println(held.Keys, held.ID == lock.ID(), held.Renewals)
-	}
-	_ = lock.Release(ctx)
-	fmt.Println(len(locker.Held()))
-	// Output:
-	// [orders:42] true 0
-	// 0
 }
 
 // A hold that ends by its grace or by MaxHold keeps its key, as a released hold does.

@@ -20,7 +20,7 @@ import (
 func named(names ...string) []redlock.Master {
 	masters := make([]redlock.Master, len(names))
 	for i, name := range names {
-		masters[i] = &fake{name: name}
+		masters[i] = newFake(name)
 	}
 	return masters
 }
@@ -33,7 +33,7 @@ func TestNewRefusesMastersThatCannotVoteTogether(t *testing.T) {
 	for name, masters := range map[string][]redlock.Master{
 		"no masters":                 nil,
 		"an empty list":              {},
-		"a nil master":               {&fake{name: "a"}, nil},
+		"a nil master":               {newFake("a"), nil},
 		"a nil pointer":              {(*single.Master)(nil)},
 		"a nil fake":                 {(*fake)(nil)},
 		"too many":                   named(many...),
@@ -106,9 +106,9 @@ func TestDialRefusesURLsThatMakeNoSense(t *testing.T) {
 func TestBadArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	const ttl = 10 * time.Second
 	masters := newFakes(3)
-	l := masters.locker(t, redlock.Options{})
-	slow := masters.locker(t, redlock.Options{RequestTimeout: time.Second})
-	sloppy := masters.locker(t, redlock.Options{DriftFactor: 0.5})
+	l := masters.Locker(t, redlock.Options{})
+	slow := masters.Locker(t, redlock.Options{RequestTimeout: time.Second})
+	sloppy := masters.Locker(t, redlock.Options{DriftFactor: 0.5})
 	ctx := t.Context()
 	var noContext context.Context
 
@@ -151,14 +151,14 @@ func TestBadArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	is(t, acquirers["Acquire"](l, ctx, key, ttl, redlock.MaxRenewals(3)), redlock.ErrInvalid) // of what is not renewed
 	is(t, l.Do(ctx, key, ttl, nil), redlock.ErrInvalid)
 	is(t, l.Close(noContext), redlock.ErrInvalid)
-	if n := masters.asked(); n != 0 {
+	if n := masters.Asked(); n != 0 {
 		t.Errorf("the masters got %d requests", n)
 	}
 
 	// The control: valid arguments are sent.
 	lock, err := l.TryAcquire(ctx, strings.Repeat("x", maxKeySize), 3*time.Second)
 	must(t, err)
-	if masters.asked() == 0 {
+	if masters.Asked() == 0 {
 		t.Error("the masters were not asked at all: this test shows nothing")
 	}
 	must(t, lock.Release(ctx))
@@ -186,7 +186,7 @@ var acquirers = map[string]acquirer{
 
 func TestBadArgumentsOfALockAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	masters := newFakes(3)
-	l := masters.locker(t, redlock.Options{})
+	l := masters.Locker(t, redlock.Options{})
 	lock := acquire(t, l, longTTL)
 	redlockWaits(t, masters, 3)
 	var noContext context.Context
@@ -204,7 +204,7 @@ func TestBadArgumentsOfALockAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	if err := lock.Err(); err != nil {
 		t.Errorf("a refused argument ended the lock: %v", err)
 	}
-	if n := masters.asked(); n != 3 {
+	if n := masters.Asked(); n != 3 {
 		t.Errorf("the masters got %d requests, want the 3 of the acquisition", n)
 	}
 	must(t, lock.Release(t.Context()))
@@ -215,10 +215,10 @@ func TestBadArgumentsOfALockAreRefusedBeforeAnythingIsSent(t *testing.T) {
 func redlockWaits(t *testing.T, masters fakes, n int) {
 	t.Helper()
 	deadline := time.After(promptly)
-	for masters.asked() < n {
+	for masters.Asked() < n {
 		select {
 		case <-deadline:
-			t.Fatalf("the masters got %d requests, want %d", masters.asked(), n)
+			t.Fatalf("the masters got %d requests, want %d", masters.Asked(), n)
 		case <-time.After(time.Millisecond):
 		}
 	}
@@ -226,7 +226,7 @@ func redlockWaits(t *testing.T, masters fakes, n int) {
 
 func TestAContextThatHasEndedSendsNothing(t *testing.T) {
 	masters := newFakes(3)
-	l := masters.locker(t, redlock.Options{})
+	l := masters.Locker(t, redlock.Options{})
 	why := errors.New("why")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
@@ -237,51 +237,37 @@ func TestAContextThatHasEndedSendsNothing(t *testing.T) {
 		}
 		isNot(t, err, redlock.ErrHeld, redlock.ErrNoQuorum, redlock.ErrInvalid)
 	}
-	if n := masters.asked(); n != 0 {
+	if n := masters.Asked(); n != 0 {
 		t.Errorf("the masters got %d requests", n)
 	}
 }
 
 func TestAClosedLockerSendsNothing(t *testing.T) {
 	masters := newFakes(3)
-	l := masters.locker(t, redlock.Options{})
+	l := masters.Locker(t, redlock.Options{})
 	closeLocker(t, l)
 	for method, a := range acquirers {
 		if err := a(l, t.Context(), key, longTTL); !errors.Is(err, redlock.ErrClosed) {
 			t.Errorf("%s: %v, want ErrClosed", method, err)
 		}
 	}
-	if n := masters.asked(); n != 0 {
+	if n := masters.Asked(); n != 0 {
 		t.Errorf("the masters got %d requests", n)
 	}
 }
 
 func TestTTLsAreTruncatedToMilliseconds(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		lock := acquire(t, l, 10*time.Second+999*time.Microsecond)
 		if got := lock.Remaining(); got != 9898*time.Millisecond {
 			t.Errorf("held for %v, want 9.898s", got)
 		}
-		if got := masters[0].asked[0].TTL; got != 10*time.Second {
+		if got := masters[0].Asked[0].TTL; got != 10*time.Second {
 			t.Errorf("the master was asked for %v, want 10s", got)
 		}
 		must(t, lock.Release(t.Context()))
 	})
-}
-
-// refused checks that err is an ErrInvalid that names all of these words.
-func refused(t *testing.T, what string, err error, words ...string) {
-	t.Helper()
-	if !errors.Is(err, redlock.ErrInvalid) {
-		t.Errorf("%s: %v, want ErrInvalid", what, err)
-		return
-	}
-	for _, word := range words {
-		if !strings.Contains(err.Error(), word) {
-			t.Errorf("%s: %v does not name %s", what, err, word)
-		}
-	}
 }
 
 // If a guard is shorter than any ttl, no Locker or master could take a lock with it.
@@ -329,7 +315,7 @@ func TestARestartGuardThatNoTTLFitsUnderIsRefused(t *testing.T) {
 // A single attempt would ignore these options.
 func TestOptionsThatASingleAttemptIgnoresAreRefused(t *testing.T) {
 	masters := newFakes(3)
-	l := masters.locker(t, redlock.Options{})
+	l := masters.Locker(t, redlock.Options{})
 	for word, opt := range map[string]redlock.Option{
 		"RetryEvery": redlock.RetryEvery(time.Second), "MaxOutage": redlock.MaxOutage(time.Second),
 	} {
@@ -340,7 +326,7 @@ func TestOptionsThatASingleAttemptIgnoresAreRefused(t *testing.T) {
 		_, err := leader.NewElection(l, key, longTTL, redlock.MaxAttempts(1), opt)
 		refused(t, "NewElection", err, word, "MaxAttempts(1)")
 	}
-	if n := masters.asked(); n != 0 {
+	if n := masters.Asked(); n != 0 {
 		t.Errorf("the masters got %d requests", n)
 	}
 }
@@ -349,7 +335,7 @@ func TestOptionsThatASingleAttemptIgnoresAreRefused(t *testing.T) {
 func TestMaxRenewalsLimitsATerm(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		const ttl = 9 * time.Second
-		e, err := leader.NewElection(masters.locker(t, redlock.Options{}), key, ttl, redlock.MaxRenewals(2))
+		e, err := leader.NewElection(masters.Locker(t, redlock.Options{}), key, ttl, redlock.MaxRenewals(2))
 		must(t, err)
 		began := time.Now()
 		term, err := e.Campaign(t.Context())
@@ -374,4 +360,83 @@ func TestAMasterThatCanNotBeComparedIsAnError(t *testing.T) {
 	with := func(f *fake) redlock.Master { return odd{f, []int{1}} }
 	_, err := redlock.NewJoint([]redlock.Master{with(m[0])}, []redlock.Master{with(m[0]), m[1]}, redlock.Options{})
 	is(t, err, redlock.ErrInvalid)
+}
+
+func TestOptionsThatContradictEachOtherSendNothing(t *testing.T) {
+	masters := newFakes(3)
+	l := masters.Locker(t, redlock.Options{})
+	for name, opts := range map[string][]redlock.Option{
+		"fenced and shared":               {redlock.Fenced(), redlock.Shared()},
+		"shared and fenced":               {redlock.Shared(), redlock.Fenced()},
+		"fenced and exclusive":            {redlock.Fenced(), redlock.Exclusive()},
+		"fenced and reentrant":            {redlock.Fenced(), redlock.Reentrant("me")},
+		"fenced and several keys":         {redlock.Fenced(), redlock.AndKeys("more")},
+		"shared and exclusive":            {redlock.Shared(), redlock.Exclusive()},
+		"shared and reentrant":            {redlock.Shared(), redlock.Reentrant("me")},
+		"exclusive and reentrant":         {redlock.Exclusive(), redlock.Reentrant("me")},
+		"two owners":                      {redlock.Reentrant("me"), redlock.Reentrant("you")},
+		"reentrant without an owner":      {redlock.Reentrant("")},
+		"shared and several keys":         {redlock.Shared(), redlock.AndKeys("more")},
+		"exclusive and several keys":      {redlock.Exclusive(), redlock.AndKeys("more")},
+		"reentrant and several keys":      {redlock.Reentrant("me"), redlock.AndKeys("more")},
+		"no more keys":                    {redlock.AndKeys()},
+		"an empty key among more":         {redlock.AndKeys("more", "")},
+		"more renewals than none":         {redlock.MaxRenewals(3)},
+		"no attempt":                      {redlock.MaxAttempts(0)},
+		"fewer than none":                 {redlock.MaxAttempts(-1)},
+		"an interval of nothing":          {redlock.RetryEvery(0)},
+		"a hold of nothing":               {redlock.MaxHold(0)},
+		"no option":                       {nil},
+		"one good and one bad":            {redlock.Shared(), redlock.RetryEvery(-1)},
+		"several contradictions":          {redlock.Fenced(), redlock.Shared(), redlock.AndKeys("more")},
+		"no renewals, and no limit to it": {redlock.AutoRenew(), redlock.MaxRenewals(0)},
+		"one attempt at an interval":      {redlock.MaxAttempts(1), redlock.RetryEvery(time.Second)},
+		"one attempt in an outage":        {redlock.MaxOutage(time.Second), redlock.MaxAttempts(1)},
+	} {
+		for method, a := range acquirers {
+			if method == "Do" && name == "more renewals than none" {
+				continue // Do renews
+			}
+			if err := a(l, t.Context(), key, longTTL, opts...); !errors.Is(err, redlock.ErrInvalid) {
+				t.Errorf("%s: %s: %v, want ErrInvalid", method, name, err)
+			}
+		}
+	}
+	for name, opt := range map[string]redlock.Option{
+		"attempts": redlock.MaxAttempts(2), "an interval": redlock.RetryEvery(time.Second),
+		"an outage": redlock.MaxOutage(time.Second),
+	} {
+		if _, err := l.TryAcquire(t.Context(), key, longTTL, opt); !errors.Is(err, redlock.ErrInvalid) {
+			t.Errorf("TryAcquire with %s: %v, want ErrInvalid", name, err)
+		}
+	}
+	if n := masters.Asked(); n != 0 {
+		t.Errorf("the masters got %d requests", n)
+	}
+	// The control: each of these options alone is fine.
+	for name, opt := range map[string]redlock.Option{
+		"one attempt": redlock.MaxAttempts(1), "more keys": redlock.AndKeys("more", key),
+		"renewed": redlock.AutoRenew(),
+	} {
+		lock, err := l.TryAcquire(t.Context(), key, longTTL, opt)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		must(t, lock.Release(t.Context()))
+		redlockSettled(t, masters)
+	}
+}
+
+// redlockSettled waits until the key is held on none of the masters.
+func redlockSettled(t *testing.T, masters fakes) {
+	t.Helper()
+	deadline := time.After(promptly)
+	for masters.Holders("") > 0 {
+		select {
+		case <-deadline:
+			t.Fatal("the key is still held")
+		case <-time.After(time.Millisecond):
+		}
+	}
 }

@@ -27,7 +27,7 @@ import (
 func TestNoPassedLockOutlastsItsTTL(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		const ttl = time.Second
-		a, b := masters.locker(t, redlock.Options{}), masters.locker(t, redlock.Options{})
+		a, b := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
 		holder, err := a.Acquire(t.Context(), key, ttl)
 		must(t, err)
 		got := make(chan *redlock.Lock, 2)
@@ -41,15 +41,15 @@ func TestNoPassedLockOutlastsItsTTL(t *testing.T) {
 		must(t, holder.Release(t.Context()))
 		first := <-got
 		for _, m := range masters[:2] { // two crash, and lose their data
-			m.forget()
-			m.behave(func(*single.Request) act { return act{lost: true} })
+			m.Forget()
+			m.Behave(func(*single.Request) act { return act{Lost: true} })
 		}
 		crashed := time.Now()
 		pass(95 * time.Millisecond)
 		must(t, first.Release(t.Context()))
 		second := <-got
 		pass(time.Until(crashed.Add(ttl + 10*time.Millisecond))) // and 1 %
-		masters.behave(nil)
+		masters.Behave(nil)
 		other, err := b.TryAcquire(t.Context(), key, ttl)
 		must(t, err)
 		if second.Err() == nil && other.Err() == nil {
@@ -64,10 +64,10 @@ func TestNoPassedLockOutlastsItsTTL(t *testing.T) {
 // A lock that its holder knows to be lost is not passed on.
 func TestALockThatVerifyFoundLostIsNotPassedOn(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		a, b := masters.locker(t, redlock.Options{}), masters.locker(t, redlock.Options{})
+		a, b := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
 		q, first := newLine(t, a, 2)
 		for _, m := range masters {
-			m.forget()
+			m.Forget()
 		}
 		other, err := b.TryAcquire(t.Context(), key, passTTL)
 		must(t, err)
@@ -94,10 +94,10 @@ func TestALockThatVerifyFoundLostIsNotPassedOn(t *testing.T) {
 func TestVerifyIsDecidedWhileItsLockIsPassedOn(t *testing.T) {
 	for range 20 {
 		bubble(t, 5, func(t *testing.T, masters fakes) {
-			l := masters.locker(t, redlock.Options{})
+			l := masters.Locker(t, redlock.Options{})
 			q, first := newLine(t, l, 3)
 			for _, m := range masters {
-				m.behave(on(single.Extend, act{lost: true}))
+				m.Behave(on(single.Extend, act{Lost: true}))
 			}
 			done := make(chan error, 1)
 			go func() { done <- first.Verify(t.Context()) }()
@@ -113,7 +113,7 @@ func TestVerifyIsDecidedWhileItsLockIsPassedOn(t *testing.T) {
 				t.Fatal("Verify hangs")
 			}
 			for _, m := range masters {
-				m.behave(nil)
+				m.Behave(nil)
 			}
 			must(t, second.Release(t.Context()))
 		})
@@ -174,19 +174,19 @@ func TestTheNextWaiterTriesWhenTheNotifiedWaiterWasTaken(t *testing.T) {
 			t.Fatal("not passed on")
 		}
 		pass(5 * time.Second)
-		acquires := masters[0].count(single.Acquire)
+		acquires := masters[0].Count(single.Acquire)
 		must(t, second.Release(t.Context())) // a waiter of another process is called
 		pass(time.Minute)
-		if n := masters.holders(""); n != 0 {
+		if n := masters.Holders(""); n != 0 {
 			t.Fatalf("%d", n)
 		}
 		t.Logf("%d acquisitions before the release, %d a minute later; the key is free", acquires,
-			masters[0].count(single.Acquire))
+			masters[0].Count(single.Acquire))
 		select {
 		case <-q.got[2]:
 		case <-time.After(24 * time.Hour):
 			t.Errorf("the last waiter has waited for a free key for a day: %d acquisitions",
-				masters[0].count(single.Acquire))
+				masters[0].Count(single.Acquire))
 			q.ends[2]()
 		}
 	})
@@ -197,7 +197,7 @@ func TestTheNextWaiterTriesWhenTheNotifiedWaiterWasTaken(t *testing.T) {
 func TestALockThatWasPassedOnNeedsNoAttention(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		c := &hooked{clock: newClock()}
-		l := masters.locker(t, redlock.Options{Clock: c})
+		l := masters.Locker(t, redlock.Options{Clock: c})
 		holder := acquire(t, l, passTTL)
 		q := &line{t: t, l: l}
 		q.add(passTTL, redlock.MaxHold(95*time.Millisecond), redlock.Grace(50*time.Millisecond))
@@ -223,7 +223,7 @@ func TestALockThatWasPassedOnNeedsNoAttention(t *testing.T) {
 			t.Fatal("not passed on")
 		}
 		pass(60 * time.Millisecond) // the first would be over by now
-		if n := masters.holders(second.Owner()); second.Err() != nil || n != 3 {
+		if n := masters.Holders(second.Owner()); second.Err() != nil || n != 3 {
 			t.Errorf("%d masters have the key of a lock that is held for another %v (%v)", n, second.Remaining(),
 				second.Err())
 		}
@@ -419,15 +419,15 @@ func lateTo(t *testing.T, masters []*memmaster.Master, opts ...redlock.Option) (
 	b := wait(t, within(t, time.Minute), l, key, 10*time.Second, opts...)
 	synctest.Wait()
 	must(t, holder.Release(t.Context()))
-	first = a.get(t)
+	first = a.Get(t)
 	pass(50 * time.Millisecond) // so that the second one has asked, if it does not wait patiently
 	clock.jump.Store(int64(30 * time.Second))
 	must(t, first.Release(t.Context()))
-	<-b.ended
+	<-b.Ended
 	if !clock.jumped.Load() {
 		t.Fatal("the process did not stand still: this shows nothing")
 	}
-	return first, b.lock, b.err
+	return first, b.Lock, b.Err
 }
 
 // If a passed lock is over before its next holder takes it, the holder does not get it. The wait goes on, as it does

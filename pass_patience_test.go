@@ -62,7 +62,7 @@ func TestTwoGoroutinesPassALockOnAcrossASlowNetwork(t *testing.T) {
 // TestAWaiterThatCannotTakeOverALockIsNotDelayed: as soon as the lock is released, it tries.
 func TestAWaiterThatCannotTakeOverALockIsNotDelayed(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		q, first := newLine(t, l, 2)
 		q.add(3 * passTTL)
 		must(t, first.Release(t.Context()))
@@ -82,17 +82,17 @@ func TestAWaiterThatCannotTakeOverALockIsNotDelayed(t *testing.T) {
 // although the waiter has asked no master.
 func TestAWaiterCanStopWaitingBehindALockThatIsPassedOn(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		q, first := newLine(t, l, 2)
 		must(t, first.Release(t.Context()))
 		second := q.next(1) // nobody waits behind it
 		synctest.Wait()     // the last master may not have been asked yet for the first lock, which a quorum granted
-		asked := masters[0].count(single.Acquire)
+		asked := masters[0].Count(single.Acquire)
 		_, err := l.Acquire(within(t, 10*time.Millisecond), key, passTTL)
 		if !errors.Is(err, redlock.ErrHeld) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("the wait ended with %v", err)
 		}
-		if n := masters[0].count(single.Acquire) - asked; n != 0 {
+		if n := masters[0].Count(single.Acquire) - asked; n != 0 {
 			t.Errorf("the waiter sent %d requests", n)
 		}
 		must(t, second.Release(t.Context()))
@@ -244,7 +244,7 @@ func (c stalled) Done() <-chan struct{} {
 // masters.
 func TestALockIsNotPassedOnOnceCloseHasBegun(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		holder := acquire(t, l, passTTL)
 		q := &line{t: t, l: l}
 		q.add(passTTL)
@@ -261,11 +261,11 @@ func TestALockIsNotPassedOnOnceCloseHasBegun(t *testing.T) {
 		synctest.Wait()
 		must(t, first.Release(t.Context()))
 		synctest.Wait()
-		if n := masters.holders(""); n != 0 {
+		if n := masters.Holders(""); n != 0 {
 			t.Errorf("%d masters have the key of a Locker that is being closed, after its last release", n)
 		}
 		release()
-		is(t, behind.fail(t), redlock.ErrClosed)
+		is(t, behind.Fail(t), redlock.ErrClosed)
 		must(t, <-closed)
 	})
 }
@@ -300,10 +300,10 @@ func TestALockThatWasPassedOnAndHandedOverLeavesNoQueueEntry(t *testing.T) {
 		last := wait(t, t.Context(), third, key, longTTL, redlock.RetryEvery(time.Hour))
 		settle(time.Second)
 		masters.Release(key)
-		lock := first.get(t)
+		lock := first.Get(t)
 		pass(70 * time.Millisecond) // it asks, and is refused
 		must(t, lock.Release(t.Context()))
-		passed := second.get(t)
+		passed := second.Get(t)
 		if passed.Owner() != lock.Owner() {
 			t.Fatal("not passed on: this shows nothing")
 		}

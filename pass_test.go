@@ -80,10 +80,10 @@ func (q *line) next(i int) *redlock.Lock {
 func TestAReleasedLockIsPassedOnWithoutAskingTheMasters(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
 		events := make(chan redlock.Event, 1000)
-		l := masters.locker(t, redlock.Options{Observer: func(e redlock.Event) { events <- e }})
+		l := masters.Locker(t, redlock.Options{Observer: func(e redlock.Event) { events <- e }})
 		q, first := newLine(t, l, 4)
 		synctest.Wait()
-		asked := masters.asked()
+		asked := masters.Asked()
 		ctx := first.Context(t.Context())
 		for i := 1; i < 4; i++ {
 			pass(time.Millisecond)
@@ -100,7 +100,7 @@ func TestAReleasedLockIsPassedOnWithoutAskingTheMasters(t *testing.T) {
 				t.Errorf("lock %d: owner %q after %q, %v", i, next.ID(), first.ID(), next.Err())
 			}
 			if left, full := next.Remaining(),
-				passTTL-redlock.DriftAllowance(passTTL, redlock.DefaultDriftFactor); left != full-
+				passTTL-passTTL/100-2*time.Millisecond; left != full-
 				time.Duration(i)*time.Millisecond {
 				t.Errorf("lock %d has %v left of %v, and was passed on after %d ms", i, left, full, i)
 			}
@@ -110,14 +110,14 @@ func TestAReleasedLockIsPassedOnWithoutAskingTheMasters(t *testing.T) {
 			first, ctx = next, next.Context(t.Context())
 		}
 		synctest.Wait()
-		if n := masters.asked(); n != asked {
+		if n := masters.Asked(); n != asked {
 			t.Errorf("the masters were asked %d times by three passes", n-asked)
 		}
 		must(t, first.Extend(t.Context(), passTTL)) // the last has all that an acquired one has
 		must(t, first.Verify(t.Context()))
 		must(t, first.Release(t.Context()))
 		settle(time.Second)
-		if n := masters.holders(""); n != 0 {
+		if n := masters.Holders(""); n != 0 {
 			t.Errorf("%d masters have the key after the last release", n)
 		}
 		passes := 0
@@ -166,7 +166,7 @@ func TestSomeReleasesGoToTheMastersInsteadOfAWaiter(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, masters fakes) {
-				l := masters.locker(t, tt.opts)
+				l := masters.Locker(t, tt.opts)
 				q, first := newLine(t, l, 2, tt.behind...)
 				if tt.before != nil {
 					tt.before(t, q, first, masters)
@@ -181,16 +181,16 @@ func TestSomeReleasesGoToTheMastersInsteadOfAWaiter(t *testing.T) {
 }
 
 func extendInVain(t *testing.T, _ *line, k *redlock.Lock, masters fakes) {
-	masters[0].behave(on(single.Extend, act{err: errSilent}))
-	masters[1].behave(on(single.Extend, act{err: errSilent}))
+	masters[0].Behave(on(single.Extend, act{Err: errSilent}))
+	masters[1].Behave(on(single.Extend, act{Err: errSilent}))
 	if err := k.Extend(t.Context(), passTTL); !errors.Is(err, redlock.ErrNoQuorum) {
 		t.Errorf("Extend: %v", err)
 	}
 }
 
 func verifyInVain(t *testing.T, _ *line, k *redlock.Lock, masters fakes) {
-	masters[0].behave(on(single.Extend, act{err: errSilent}))
-	masters[1].behave(on(single.Extend, act{err: errSilent}))
+	masters[0].Behave(on(single.Extend, act{Err: errSilent}))
+	masters[1].Behave(on(single.Extend, act{Err: errSilent}))
 	if err := k.Verify(t.Context()); !errors.Is(err, redlock.ErrNoQuorum) {
 		t.Errorf("Verify: %v", err)
 	}
@@ -201,7 +201,7 @@ func verifyInVain(t *testing.T, _ *line, k *redlock.Lock, masters fakes) {
 func TestALockIsPassedOnOnlyToAWaiterWhoseTTLCoversIt(t *testing.T) {
 	for _, ttl := range []time.Duration{passTTL / 2, 2 * passTTL} {
 		bubble(t, 3, func(t *testing.T, masters fakes) {
-			l := masters.locker(t, redlock.Options{})
+			l := masters.Locker(t, redlock.Options{})
 			q, first := newLine(t, l, 2)
 			q.add(ttl)
 			must(t, first.Release(t.Context()))
@@ -221,7 +221,7 @@ func TestALockIsPassedOnOnlyToAWaiterWhoseTTLCoversIt(t *testing.T) {
 func TestALockIsPassedOnOnlyWithinItsWindow(t *testing.T) {
 	for after, passed := range map[time.Duration]bool{passTTL / 200: true, time.Second: false} {
 		bubble(t, 3, func(t *testing.T, masters fakes) {
-			l := masters.locker(t, redlock.Options{})
+			l := masters.Locker(t, redlock.Options{})
 			q, first := newLine(t, l, 2)
 			q.ends[1]()
 			synctest.Wait()
@@ -243,7 +243,7 @@ func TestALockIsPassedOnOnlyWithinItsWindow(t *testing.T) {
 // masters have its key.
 func TestAPassedLockEndsBeforeItsKeyDoes(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		q, k := newLine(t, l, 20)
 		owner, passed := k.Owner(), 0
 		for i := 1; i < 20; i++ {
@@ -256,11 +256,11 @@ func TestAPassedLockEndsBeforeItsKeyDoes(t *testing.T) {
 			passed++
 			kept := 0 // one master may have refused the key, which the lock before was yet to leave there
 			for _, m := range masters {
-				m.mu.Lock()
-				if !m.keys[key].expires.Before(k.Until()) {
+				m.Mu.Lock()
+				if !m.Keys[key].Expires.Before(k.Until()) {
 					kept++
 				}
-				m.mu.Unlock()
+				m.Mu.Unlock()
 			}
 			if kept < 2 {
 				t.Errorf("lock %d is valid until %v, and %d masters keep the key that long", i, k.Until(), kept)
@@ -275,19 +275,19 @@ func TestAPassedLockEndsBeforeItsKeyDoes(t *testing.T) {
 // A master that answers the acquisition late, when the lock has been passed on, is released as any other.
 func TestStragglersOfALockThatWasPassedOnAreReleased(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		q, first := newLine(t, l, 3, redlock.AutoRenew())
 		must(t, first.Release(t.Context()))
 		second := q.next(1) // from here on the third master is late
 		settle(time.Second) // past the window: the next acquisition is from the masters
-		masters[2].behave(on(single.Acquire, act{before: 300 * time.Millisecond}))
+		masters[2].Behave(on(single.Acquire, act{Before: 300 * time.Millisecond}))
 		q.add(passTTL)
 		q.add(passTTL)
 		must(t, second.Release(t.Context()))
 		third := q.next(2)
 		must(t, third.Release(t.Context()))
 		fourth := q.next(3)
-		if fourth.Owner() != third.Owner() || masters[2].holder() != "" {
+		if fourth.Owner() != third.Owner() || masters[2].Holder() != "" {
 			t.Fatalf("the third master is not late, or %s was not passed on", third.ID())
 		}
 		must(t, fourth.Release(t.Context()))
@@ -297,7 +297,7 @@ func TestStragglersOfALockThatWasPassedOnAreReleased(t *testing.T) {
 		}
 		must(t, fifth.Release(t.Context()))
 		settle(time.Second)
-		if n := masters.holders(""); n != 0 {
+		if n := masters.Holders(""); n != 0 {
 			t.Errorf("%d masters have the key after the last release", n)
 		}
 	})
@@ -354,7 +354,7 @@ func TestWaitersThatGiveUpLoseNoPassedLock(t *testing.T) {
 // Close refuses the waiters, and waits for the holder to which the lock was passed.
 func TestCloseRefusesWaitersAndWaitsForAPassedLock(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		q, first := newLine(t, l, 3)
 		must(t, first.Release(t.Context()))
 		second := q.next(1)
@@ -369,7 +369,7 @@ func TestCloseRefusesWaitersAndWaitsForAPassedLock(t *testing.T) {
 		}
 		must(t, second.Release(t.Context()))
 		must(t, <-closed)
-		if n := masters.holders(""); n != 0 {
+		if n := masters.Holders(""); n != 0 {
 			t.Errorf("%d masters have the key", n)
 		}
 	})
@@ -379,7 +379,7 @@ func TestCloseRefusesWaitersAndWaitsForAPassedLock(t *testing.T) {
 func TestCloseEndsAPassedLockWhenItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := newFakes(3)
-		l, err := redlock.New(masters.masters(), redlock.Options{Clock: newClock()})
+		l, err := redlock.New(masters.Masters(), redlock.Options{Clock: newClock()})
 		must(t, err)
 		q, first := newLine(t, l, 2)
 		must(t, first.Release(t.Context()))
@@ -431,12 +431,12 @@ func TestAPassedLockIsRenewedAndLapsesLikeAnyOther(t *testing.T) {
 		ends time.Duration
 	}{
 		"renewed": {[]redlock.Option{redlock.AutoRenew()}, 0},
-		"lapses":  {nil, passTTL - redlock.DriftAllowance(passTTL, redlock.DefaultDriftFactor)},
+		"lapses":  {nil, passTTL - passTTL/100 - 2*time.Millisecond},
 		"MaxHold": {[]redlock.Option{redlock.AutoRenew(), redlock.MaxHold(15 * time.Second)}, 15 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, masters fakes) {
-				l := masters.locker(t, redlock.Options{})
+				l := masters.Locker(t, redlock.Options{})
 				q, first := newLine(t, l, 3, tt.opts...)
 				must(t, first.Release(t.Context()))
 				second := q.next(1)
@@ -466,7 +466,7 @@ func TestAPassedLockIsRenewedAndLapsesLikeAnyOther(t *testing.T) {
 // Passes keep the order of the waiters.
 func TestLocksArePassedOnInTheOrderOfArrival(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		q, first := newLine(t, l, 6)
 		q.ends[2]() // one in the middle gives up
 		synctest.Wait()

@@ -41,8 +41,8 @@ func TestAWaiterWithALongRetryEveryIsNotifiedOfALateRelease(t *testing.T) {
 			w := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(c.every))
 			holdsFor(t, masters, c.held)
 			began := time.Now()
-			must(t, w.get(t).Release(t.Context()))
-			if took := w.at.Sub(began); took > atOnce {
+			must(t, w.Get(t).Release(t.Context()))
+			if took := w.At.Sub(began); took > atOnce {
 				t.Errorf("RetryEvery(%v): the key was held for %v, and the waiter came %v after its release", c.every,
 					c.held, took)
 			}
@@ -61,8 +61,8 @@ func TestAWaiterKeepsItsPositionAfterALostAttempt(t *testing.T) {
 		masters.Fail(nil)
 		holdsFor(t, masters, 23*time.Second)
 		began := time.Now()
-		must(t, w.get(t).Release(t.Context()))
-		if took := w.at.Sub(began); took > atOnce {
+		must(t, w.Get(t).Release(t.Context()))
+		if took := w.At.Sub(began); took > atOnce {
 			t.Errorf("the waiter came %v after the release", took)
 		}
 	})
@@ -138,8 +138,8 @@ func TestAStoppedWaiterDelaysAWaiterWithALongRetryEveryByLessThanAMinute(t *test
 		holdsFor(t, masters, 5*time.Minute)
 		began := time.Now()
 		settle(30 * time.Second)
-		must(t, w.get(t).Release(t.Context()))
-		if took := w.at.Sub(began); took < atOnce || took > 30*time.Second {
+		must(t, w.Get(t).Release(t.Context()))
+		if took := w.At.Sub(began); took < atOnce || took > 30*time.Second {
 			t.Errorf("the waiter came %v after the release, want some seconds: no notification, and one question", took)
 		}
 	})
@@ -221,9 +221,9 @@ func TestAWaiterThatGivesUpLeavesAKeptKeyToTheNext(t *testing.T) {
 				must(t, lock.Release(t.Context()))
 				pass(time.Until(began.Add(c.gone)))
 				giveUp()
-				is(t, gone.fail(t), context.Canceled)
-				must(t, w.get(t).Release(t.Context()))
-				if took := w.at.Sub(began); took < kept || took > kept+atOnce {
+				is(t, gone.Fail(t), context.Canceled)
+				must(t, w.Get(t).Release(t.Context()))
+				if took := w.At.Sub(began); took < kept || took > kept+atOnce {
 					t.Errorf("the key was kept until %v, and the next waiter had it at %v", kept, took)
 				}
 			})
@@ -255,10 +255,10 @@ func TestSomeWaiterKnowsOfAKeptKeyWhenOthersStopWaiting(t *testing.T) {
 		for _, i := range []int{0, 2} {
 			settle(100 * time.Millisecond)
 			stops[i]()
-			is(t, ws[i].fail(t), context.Canceled)
+			is(t, ws[i].Fail(t), context.Canceled)
 		}
-		must(t, ws[1].get(t).Release(t.Context()))
-		if took := ws[1].at.Sub(began); took < kept || took > kept+atOnce {
+		must(t, ws[1].Get(t).Release(t.Context()))
+		if took := ws[1].At.Sub(began); took < kept || took > kept+atOnce {
 			t.Errorf("the key was kept until %v, and the waiter had it at %v", kept, took)
 		}
 	})
@@ -280,9 +280,9 @@ func TestAWaiterOfTheSameProcessKnowsThatAKeyIsKept(t *testing.T) {
 		must(t, lock.Release(t.Context()))
 		settle(time.Second)
 		giveUp()
-		is(t, first.fail(t), context.Canceled)
-		must(t, second.get(t).Release(t.Context()))
-		if took := second.at.Sub(began); took < kept || took > kept+atOnce {
+		is(t, first.Fail(t), context.Canceled)
+		must(t, second.Get(t).Release(t.Context()))
+		if took := second.At.Sub(began); took < kept || took > kept+atOnce {
 			t.Errorf("the key was kept until %v, and the waiter had it at %v", kept, took)
 		}
 	})
@@ -369,8 +369,8 @@ func TestAWaiterThatAsksInTheLastMillisecondOfAKeptKeyAsksAgain(t *testing.T) {
 			is(t, err, redlock.ErrHeld)
 			pass(time.Until(began.Add(at)))
 			w := wait(t, t.Context(), other, key, longTTL, redlock.RetryEvery(time.Hour))
-			must(t, w.get(t).Release(t.Context()))
-			if took := w.at.Sub(began) - end; took > atOnce {
+			must(t, w.Get(t).Release(t.Context()))
+			if took := w.At.Sub(began) - end; took > atOnce {
 				t.Errorf("it asked at %v, and came %v after the end", at, took)
 			}
 		})

@@ -110,7 +110,7 @@ func everyKind(t *testing.T, servers []*redistest.Server, prefix, key string, lo
 		redistest.Eventually(t, promptly, func() bool { return listening(t, servers) > 0 }, "the waiter to listen")
 		published := calls(t, servers, "publish")
 		give(t, held)
-		lock := w.get(t)
+		lock := w.Get(t)
 		// At least one master publishes: the masters that granted the lock and the masters that have the waiter in
 		// their queues have one in common. The waiter leaves the other queues when it gets the lock, maybe before the
 		// release has arrived there.

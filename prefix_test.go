@@ -21,11 +21,12 @@ import (
 )
 
 func TestBadPrefixesAreRefused(t *testing.T) {
+	const maxPrefixSize, maxKeySize = 1 << 10, 64 << 10
 	long := strings.Repeat("p", maxPrefixSize)
 	for what, prefix := range map[string]string{
 		"too long": long + "p", "reserved": "redlock:queue:", "all that is reserved": "redlock:",
 	} {
-		_, err := redlock.New([]redlock.Master{&willing{}}, redlock.Options{Prefix: prefix})
+		_, err := redlock.New(newFakes(1).Masters(), redlock.Options{Prefix: prefix})
 		if !errors.Is(err, redlock.ErrInvalid) || !strings.Contains(err.Error(), "Options.Prefix") {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -42,7 +43,7 @@ func TestBadPrefixesAreRefused(t *testing.T) {
 		{"a:", "", false},
 		{"\x00{", "}\xff", true},
 	} {
-		l, err := redlock.New([]redlock.Master{&willing{}}, redlock.Options{Prefix: c.prefix})
+		l, err := redlock.New(newFakes(1).Masters(), redlock.Options{Prefix: c.prefix})
 		must(t, err)
 		lock, acquired := l.TryAcquire(t.Context(), c.key, time.Minute)
 		if errors.Is(acquired, redlock.ErrInvalid) == c.ok {
@@ -174,12 +175,12 @@ func TestWaitersAreNotifiedByKeyWithAndWithoutPrefix(t *testing.T) {
 				pass(time.Minute + 7*time.Millisecond) // it tries seldom by now
 				began := time.Now()
 				give(t, held)
-				<-w.ended
-				must(t, w.err)
-				if took := w.at.Sub(began); took == 0 == c.deaf {
+				<-w.Ended
+				must(t, w.Err)
+				if took := w.At.Sub(began); took == 0 == c.deaf {
 					t.Errorf("the waiter had the lock after %v", took)
 				}
-				give(t, w.lock)
+				give(t, w.Lock)
 			})
 		})
 	}
@@ -206,9 +207,9 @@ func TestAWaiterForSeveralKeysWithAPrefixQueuesForTheHeldKey(t *testing.T) {
 				t.Errorf("%q: %+v", prefix, err)
 			}
 			give(t, held)
-			<-both.ended
-			must(t, both.err)
-			give(t, both.lock)
+			<-both.Ended
+			must(t, both.Err)
+			give(t, both.Lock)
 		})
 	}
 }
@@ -305,12 +306,12 @@ func showAll(t *testing.T, s *seen, masters redlocktest.Masters, l, other *redlo
 	give(t, held)
 	for range 2 { // whichever was first passes it on to the other
 		select {
-		case <-first.ended:
-			give(t, first.lock)
-			first.ended = nil
-		case <-second.ended:
-			give(t, second.lock)
-			second.ended = nil
+		case <-first.Ended:
+			give(t, first.Lock)
+			first.Ended = nil
+		case <-second.Ended:
+			give(t, second.Lock)
+			second.Ended = nil
 		}
 	}
 

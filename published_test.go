@@ -65,7 +65,7 @@ func TestAPublishedTokenIsAboveTheCountersWhereverTheyAre(t *testing.T) {
 // token.
 func TestALockThatPublishesNeedsMastersThatGiveJustItsToken(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) { // whose tokens are 0
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		if _, err := l.TryAcquire(t.Context(), key, time.Minute,
 			redlock.Published("me")); !errors.Is(err, redlock.ErrMisconfigured) {
 			t.Errorf("TryAcquire: %v", err)

@@ -69,7 +69,7 @@ func TestAReleaseThatDoesNotReadTheQueueLeavesNoWaiterInIt(t *testing.T) {
 		bubble(t, 3, func(t *testing.T, masters fakes) {
 			all, over := queues(masters, false)
 			for i, m := range masters {
-				m.behave(erratic(rand.New(rand.NewPCG(seed, uint64(i)))))
+				m.Behave(erratic(rand.New(rand.NewPCG(seed, uint64(i)))))
 			}
 			l, err := redlock.New(over, redlock.Options{Clock: newClock(), RequestTimeout: 50 * time.Millisecond})
 			must(t, err)
@@ -103,7 +103,7 @@ func erratic(random *rand.Rand) func(*single.Request) act {
 		mu.Lock()
 		defer mu.Unlock()
 		some := func() time.Duration { return time.Duration(random.IntN(400)) * time.Microsecond }
-		return act{before: some(), after: some()}
+		return act{Before: some(), After: some()}
 	}
 }
 
@@ -112,7 +112,7 @@ func takeAway(masters fakes, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 10))
 	for range 20 {
 		pass(time.Duration(random.IntN(5)) * time.Millisecond)
-		masters[random.IntN(len(masters))].take("somebody", time.Duration(random.IntN(10))*time.Millisecond)
+		masters[random.IntN(len(masters))].Take("somebody", time.Duration(random.IntN(10))*time.Millisecond)
 	}
 }
 

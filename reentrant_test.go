@@ -234,7 +234,7 @@ func TestAReentrantAcquireDoesNotQueueBehindOtherWaiters(t *testing.T) {
 	for _, s := range servers[1:] {
 		must(t, s.Resume())
 	}
-	give(t, inner.get(t)) // long before the outer hold would have lapsed
+	give(t, inner.Get(t)) // long before the outer hold would have lapsed
 	give(t, outer)
-	give(t, other.get(t))
+	give(t, other.Get(t))
 }

@@ -64,7 +64,7 @@ func farAway(t *testing.T, slow single.Op,
 		settle(time.Second)
 		body(t, masters, l, masters.Locker(t, redlock.Options{}))
 		cancel()
-		_ = listens.fail(t)
+		_ = listens.Fail(t)
 	})
 }
 
@@ -72,8 +72,8 @@ func farAway(t *testing.T, slow single.Op,
 func comesAtOnce(t *testing.T, w *waiting, released time.Time) {
 	t.Helper()
 	settle(30 * time.Second)
-	must(t, w.get(t).Release(t.Context()))
-	if took := w.at.Sub(released); took > atOnce {
+	must(t, w.Get(t).Release(t.Context()))
+	if took := w.At.Sub(released); took > atOnce {
 		t.Errorf("the waiter came %v after the release", took)
 	}
 }
@@ -85,7 +85,7 @@ func TestACancelledWaiterTakesNoPositionFromTheNextOfItsProcess(t *testing.T) {
 		first := wait(t, ctx, l, key, longTTL, redlock.RetryEvery(time.Hour))
 		settle(time.Second)
 		cancel()
-		_ = first.fail(t)
+		_ = first.Fail(t)
 		// its attempt overtakes the departure
 		next := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(time.Hour))
 		settle(time.Second)
@@ -102,25 +102,25 @@ func TestADepartureThatIsLateOnOneMasterTakesNoPositionFromTheNext(t *testing.T)
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		all, over := queues(masters, true)
 		for i, m := range masters {
-			m.behave(func(r *single.Request) act {
+			m.Behave(func(r *single.Request) act {
 				switch {
 				case r.Op == single.Leave && i == 2:
-					return act{before: 20 * time.Millisecond, after: 3 * time.Millisecond}
+					return act{Before: 20 * time.Millisecond, After: 3 * time.Millisecond}
 				case r.Op == single.Release: // or the next attempt would be refused by what the one before was granted
-					return act{before: time.Millisecond, after: 3 * time.Millisecond}
+					return act{Before: time.Millisecond, After: 3 * time.Millisecond}
 				}
-				return act{before: 3 * time.Millisecond, after: 3 * time.Millisecond}
+				return act{Before: 3 * time.Millisecond, After: 3 * time.Millisecond}
 			})
 		}
-		masters[0].take("another", 24*time.Hour)
-		masters[2].take("another", 24*time.Hour)
+		masters[0].Take("another", 24*time.Hour)
+		masters[2].Take("another", 24*time.Hour)
 		l, err := redlock.New(over, redlock.Options{Clock: newClock(), RequestTimeout: time.Second})
 		must(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		first := wait(t, ctx, l, key, longTTL, redlock.RetryEvery(time.Hour))
 		settle(time.Second)
 		cancel()
-		_ = first.fail(t)
+		_ = first.Fail(t)
 		pass(time.Millisecond) // so that they travel one by one
 		ctx, cancel = context.WithCancel(t.Context())
 		next := wait(t, ctx, l, key, longTTL, redlock.RetryEvery(time.Hour))
@@ -129,7 +129,7 @@ func TestADepartureThatIsLateOnOneMasterTakesNoPositionFromTheNext(t *testing.T)
 			t.Errorf("the Locker is in the queues of %d masters", n)
 		}
 		cancel()
-		_ = next.fail(t)
+		_ = next.Fail(t)
 		must(t, l.Close(t.Context()))
 	})
 }
@@ -139,7 +139,7 @@ func TestADepartureThatIsLateOnOneMasterTakesNoPositionFromTheNext(t *testing.T)
 func queues(masters fakes, aside bool) (all []*queueing, over []redlock.Master) {
 	for _, m := range masters {
 		q := &queueing{fake: m, queues: make(map[string]bool), unqueued: make(map[*single.Request]bool), aside: aside}
-		all, over, m.performed = append(all, q), append(over, q), q.performed
+		all, over, m.Performed = append(all, q), append(over, q), q.performed
 	}
 	return all, over
 }
@@ -162,7 +162,7 @@ func TestAReleaseTakesNoPositionFromTheNextOfItsProcess(t *testing.T) {
 		holder := wait(t, t.Context(), l, key, longTTL)
 		settle(time.Second)
 		masters.Release(key)
-		lock := holder.get(t)
+		lock := holder.Get(t)
 		rival := wait(t, t.Context(), other, key, longTTL, redlock.RetryEvery(time.Hour))
 		settle(time.Second)
 		released := make(chan error, 1)
@@ -171,7 +171,7 @@ func TestAReleaseTakesNoPositionFromTheNextOfItsProcess(t *testing.T) {
 		// its attempt overtakes the release
 		next := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(time.Hour))
 		must(t, <-released)
-		theirs := rival.get(t)
+		theirs := rival.Get(t)
 		settle(time.Second)
 		began := time.Now()
 		must(t, theirs.Release(t.Context()))
@@ -215,7 +215,7 @@ func TestARepeatedReleaseTakesNoPositionFromTheNextOfItsProcess(t *testing.T) {
 				holder := wait(t, t.Context(), l, key, longTTL)
 				settle(time.Second)
 				masters.Release(key)
-				lock := holder.get(t)
+				lock := holder.Get(t)
 
 				cut.Store(true)
 				if err := lock.Release(t.Context()); !errors.Is(err, redlock.ErrNoQuorum) {
@@ -232,7 +232,7 @@ func TestARepeatedReleaseTakesNoPositionFromTheNextOfItsProcess(t *testing.T) {
 				cut.Store(false) // the next time they are asked they get it
 				settle(time.Second)
 				if contended {
-					theirs := rival.get(t)
+					theirs := rival.Get(t)
 					settle(time.Second)
 					began = time.Now()
 					must(t, theirs.Release(t.Context()))
@@ -240,8 +240,8 @@ func TestARepeatedReleaseTakesNoPositionFromTheNextOfItsProcess(t *testing.T) {
 					return
 				}
 				settle(30 * time.Second)
-				must(t, next.get(t).Release(t.Context()))
-				if took := next.at.Sub(began); took > time.Second {
+				must(t, next.Get(t).Release(t.Context()))
+				if took := next.At.Sub(began); took > time.Second {
 					t.Errorf("the waiter came %v after the release", took)
 				}
 			})
@@ -280,9 +280,9 @@ func TestEveryWaitingProcessIsInTheMastersQueues(t *testing.T) {
 			all, over := queues(masters, true)
 			for i, m := range masters {
 				over[i] = notifying{all[i], func() bool { return some(2) == 0 }}
-				m.behave(func(*single.Request) act {
+				m.Behave(func(*single.Request) act {
 					return act{
-						before: time.Millisecond + some(10*time.Millisecond), after: time.Millisecond +
+						Before: time.Millisecond + some(10*time.Millisecond), After: time.Millisecond +
 							some(3*time.Millisecond),
 					}
 				})
@@ -314,7 +314,7 @@ func TestEveryWaitingProcessIsInTheMastersQueues(t *testing.T) {
 				t.Errorf("seed %d: a goroutine waits, and the Locker is in the queues of %d masters", seed, stands)
 			}
 			cancel()
-			_ = w.fail(t)
+			_ = w.Fail(t)
 			must(t, taken.Release(t.Context()))
 			must(t, l.Close(t.Context()))
 		})
@@ -324,7 +324,7 @@ func TestEveryWaitingProcessIsInTheMastersQueues(t *testing.T) {
 // takes is another process that takes the key as soon as it is free.
 func takes(t *testing.T, masters fakes) *redlock.Lock {
 	t.Helper()
-	other := masters.locker(t, redlock.Options{})
+	other := masters.Locker(t, redlock.Options{})
 	for {
 		if lock, err := other.TryAcquire(t.Context(), key, 24*time.Hour); err == nil {
 			return lock

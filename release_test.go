@@ -14,19 +14,19 @@ import (
 // the key is gone soon after the masters are back.
 func TestAnUnconfirmedReleaseIsRepeatedWhenTheMastersAreBack(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l, other := masters.locker(t, redlock.Options{}), masters.locker(t, redlock.Options{})
+		l, other := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
 		lock := acquire(t, l, longTTL)
 		settle(time.Second)
-		masters.behave(on(single.Release, act{lost: true}))
+		masters.Behave(on(single.Release, act{Lost: true}))
 		err := lock.Release(t.Context())
 		onlyIs(t, err, redlock.ErrNoQuorum)
 		is(t, lock.Err(), redlock.ErrNotHeld)
 		settle(longTTL / 2)
 		_, err = other.TryAcquire(t.Context(), key, longTTL)
 		is(t, err, redlock.ErrHeld)
-		masters.behave(nil)
+		masters.Behave(nil)
 		settle(200*time.Millisecond + time.Second) // an interval of the janitor's, and a request that was lost
-		if n := masters.holders(lock.Owner()); n != 0 {
+		if n := masters.Holders(lock.Owner()); n != 0 {
 			t.Errorf("%d masters have the key", n)
 		}
 	})
@@ -35,8 +35,8 @@ func TestAnUnconfirmedReleaseIsRepeatedWhenTheMastersAreBack(t *testing.T) {
 // A release waits behind an extension that is not answered, so the masters' answers to it end after it was decided.
 func TestARepeatedReleaseReturnsTheSameAfterLateReplies(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		lock := acquire(t, masters.locker(t, redlock.Options{}), longTTL)
-		masters.behave(func(*single.Request) act { return act{lost: true} })
+		lock := acquire(t, masters.Locker(t, redlock.Options{}), longTTL)
+		masters.Behave(func(*single.Request) act { return act{Lost: true} })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		is(t, lock.Extend(ctx, longTTL), context.DeadlineExceeded)
@@ -47,7 +47,7 @@ func TestARepeatedReleaseReturnsTheSameAfterLateReplies(t *testing.T) {
 		if again := lock.Release(t.Context()); again == nil || again.Error() != said {
 			t.Errorf("the second release returned %v, the first returned %v", again, said)
 		}
-		masters.behave(nil)
+		masters.Behave(nil)
 	})
 }
 
@@ -55,17 +55,17 @@ func TestARepeatedReleaseReturnsTheSameAfterLateReplies(t *testing.T) {
 func TestAReleaseThatIsNotConfirmedLapsesByItsTTLWhenTheProcessEnds(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		const ttl = 30 * time.Second
-		l, other := masters.locker(t, redlock.Options{}), masters.locker(t, redlock.Options{})
+		l, other := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
 		lock := acquire(t, l, ttl)
 		extended := time.Now().Add(10 * time.Second)
 		settle(10 * time.Second)
 		must(t, lock.Extend(t.Context(), ttl))
-		masters.behave(on(single.Release, act{lost: true}))
+		masters.Behave(on(single.Release, act{Lost: true}))
 		is(t, lock.Release(t.Context()), redlock.ErrNoQuorum)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		is(t, l.Close(ctx), context.DeadlineExceeded)
-		masters.behave(nil)
+		masters.Behave(nil)
 		settle(time.Until(extended.Add(ttl - time.Second)))
 		_, err := other.TryAcquire(t.Context(), key, longTTL)
 		is(t, err, redlock.ErrHeld)
@@ -77,11 +77,11 @@ func TestAReleaseThatIsNotConfirmedLapsesByItsTTLWhenTheProcessEnds(t *testing.T
 // The work of fn stays done, but another holder may have worked at the same time.
 func TestDoFailsThoughItsFunctionDidNotWhenTheLockWasLost(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		err := l.Do(t.Context(), key, longTTL, func(context.Context) error {
 			for _, m := range masters {
-				m.forget()
-				m.take("other", time.Hour)
+				m.Forget()
+				m.Take("other", time.Hour)
 			}
 			return nil
 		})
@@ -109,49 +109,21 @@ func (stops) Value(any) any { return nil }
 // result of the first, and other methods do not wait.
 func TestASecondReleaseWaitsForTheFirst(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		lock := acquire(t, masters.locker(t, redlock.Options{}), longTTL)
+		lock := acquire(t, masters.Locker(t, redlock.Options{}), longTTL)
 		second := make(chan error, 1)
 		lock.Context(stops{t.Context(), func() {
 			go func() { second <- lock.Release(t.Context()) }()
 			synctest.Wait()
 			is(t, lock.Err(), redlock.ErrNotHeld)
-			if n := masters.holders(lock.Owner()); n != 3 || len(second) != 0 {
+			if n := masters.Holders(lock.Owner()); n != 3 || len(second) != 0 {
 				t.Errorf("%d masters have the key, and %d releases have returned", n, len(second))
 			}
 		}})
 		must(t, lock.Release(t.Context()))
 		must(t, <-second)
 		synctest.Wait() // a quorum was enough for them
-		if n := masters.holders(lock.Owner()); n != 0 {
+		if n := masters.Holders(lock.Owner()); n != 0 {
 			t.Errorf("%d masters have the key after the release", n)
-		}
-	})
-}
-
-// On a master, a release follows the acquisition's earlier requests, and its request timeout begins then. Otherwise a
-// slow master could use up most of the timeout with the acquisition. Then each release there would be left to the
-// janitor, and the key would stay until then.
-func TestAReleaseBehindASlowAcquisitionHasATimeoutOfItsOwn(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{RequestTimeout: 100 * time.Millisecond})
-		masters[2].behave(away(95 * time.Millisecond))
-		must(t, acquire(t, l, longTTL).Release(t.Context())) // now it is known to be far away
-		settle(time.Second)
-		masters[2].behave(func(r *single.Request) act {
-			if r.Op == single.Acquire {
-				return act{before: 120 * time.Millisecond}
-			}
-			return act{after: 20 * time.Millisecond}
-		})
-		lock := acquire(t, l, longTTL)
-		must(t, lock.Release(t.Context()))
-		settle(150 * time.Millisecond)
-		if l.Pending() != 0 || masters.holders("") != 0 {
-			t.Errorf("%d releases are pending, %d masters have the key", l.Pending(), masters.holders(""))
-		}
-		settle(time.Second)
-		if n := masters[2].count(single.Release); n != 2 {
-			t.Errorf("the slow master got %d releases, want one for each of two locks", n)
 		}
 	})
 }

@@ -25,15 +25,15 @@ func mended(
 ) {
 	t.Helper()
 	bubble(t, 5, func(t *testing.T, masters fakes) {
-		lock := acquire(t, masters.locker(t, redlock.Options{}), longTTL, opts...)
+		lock := acquire(t, masters.Locker(t, redlock.Options{}), longTTL, opts...)
 		settle(time.Millisecond)
 		for _, m := range masters[:lost] {
-			m.forget()
+			m.Forget()
 		}
 		do(t, lock, masters)
 		_ = lock.Release(t.Context())
 		settle(longTTL)
-		if n := masters.holders(""); n != 0 {
+		if n := masters.Holders(""); n != 0 {
 			t.Errorf("%d masters have the key after its release", n)
 		}
 	})
@@ -45,10 +45,10 @@ func lostUnseen(t *testing.T) (err error) {
 	t.Helper()
 	mended(t, 3, func(t *testing.T, lock *redlock.Lock, masters fakes) {
 		for _, m := range masters[1:3] {
-			m.behave(on(single.Extend, act{lost: true}))
+			m.Behave(on(single.Extend, act{Lost: true}))
 		}
 		is(t, lock.Extend(t.Context(), longTTL), redlock.ErrNoQuorum)
-		masters.behave(nil)
+		masters.Behave(nil)
 		err = lock.Extend(t.Context(), longTTL)
 	})
 	return err
@@ -65,25 +65,25 @@ func TestKeysThatAFailedExtensionSetDoNotCount(t *testing.T) {
 func TestARepairWithoutAnAnswerCountsWhenTheOthersHaveConfirmed(t *testing.T) {
 	extendAfter := func(answer act, confirmed bool) (err error) {
 		mended(t, 1, func(t *testing.T, lock *redlock.Lock, masters fakes) {
-			masters[0].behave(repairs(answer))
+			masters[0].Behave(repairs(answer))
 			must(t, lock.Extend(t.Context(), longTTL))
 			settle(time.Second)
 			if confirmed {
 				must(t, lock.Extend(t.Context(), longTTL))
 				settle(time.Second)
 			}
-			if n := masters.holders(lock.Owner()); n != 5 {
+			if n := masters.Holders(lock.Owner()); n != 5 {
 				t.Fatalf("%d masters have the key", n)
 			}
-			masters[1].forget()
-			masters[2].forget()
+			masters[1].Forget()
+			masters[2].Forget()
 			err = lock.Extend(t.Context(), longTTL)
 		})
 		return err
 	}
 	must(t, extendAfter(act{}, false))
-	must(t, extendAfter(act{mute: true}, true))
-	err := extendAfter(act{mute: true}, false)
+	must(t, extendAfter(act{Mute: true}, true))
+	err := extendAfter(act{Mute: true}, false)
 	is(t, err, redlock.ErrNoQuorum)
 	isNot(t, err, redlock.ErrNotHeld)
 	var quorum *redlock.QuorumError
@@ -96,19 +96,19 @@ func TestARepairWithoutAnAnswerCountsWhenTheOthersHaveConfirmed(t *testing.T) {
 func TestStragglersAreRepaired(t *testing.T) {
 	mended(t, 2, func(t *testing.T, lock *redlock.Lock, masters fakes) {
 		for _, m := range masters[:2] {
-			m.behave(away(10 * time.Millisecond))
+			m.Behave(away(10 * time.Millisecond))
 		}
 		must(t, lock.Extend(t.Context(), longTTL))
-		if n := masters.holders(lock.Owner()); n != 3 {
+		if n := masters.Holders(lock.Owner()); n != 3 {
 			t.Errorf("%d masters have the key at once: no master is late here", n)
 		}
 		settle(100 * time.Millisecond)
-		if n := masters.holders(lock.Owner()); n != 5 {
+		if n := masters.Holders(lock.Owner()); n != 5 {
 			t.Errorf("%d masters have the key", n)
 		}
 		for _, m := range masters[:2] {
-			if n := m.count(single.Extend); n != 2 {
-				t.Errorf("%s got %d extensions, want one and a repair", m.name, n)
+			if n := m.Count(single.Extend); n != 2 {
+				t.Errorf("%s got %d extensions, want one and a repair", m.Name(), n)
 			}
 		}
 	})
@@ -119,7 +119,7 @@ func TestHeldRepairsNothing(t *testing.T) {
 	mended(t, 2, func(t *testing.T, lock *redlock.Lock, masters fakes) {
 		must(t, lock.Verify(t.Context()))
 		settle(time.Second)
-		if n := masters.holders(""); n != 3 {
+		if n := masters.Holders(""); n != 3 {
 			t.Errorf("%d masters have the key", n)
 		}
 	})
@@ -129,16 +129,16 @@ func TestHeldRepairsNothing(t *testing.T) {
 // before the repair arrives.
 func TestARepairTakesNoKeyFromAnotherOwner(t *testing.T) {
 	mended(t, 1, func(t *testing.T, lock *redlock.Lock, masters fakes) {
-		masters[0].behave(repairs(act{before: 10 * time.Millisecond}))
+		masters[0].Behave(repairs(act{Before: 10 * time.Millisecond}))
 		must(t, lock.Extend(t.Context(), longTTL))
-		masters[0].take("somebody", 20*time.Second)
+		masters[0].Take("somebody", 20*time.Second)
 		settle(time.Second)
-		if holder := masters[0].holder(); holder != "somebody" {
+		if holder := masters[0].Holder(); holder != "somebody" {
 			t.Errorf("%q holds it on the first master", holder)
 		}
 		must(t, lock.Extend(t.Context(), longTTL)) // by the other four
-		masters[1].forget()
-		masters[2].forget()
+		masters[1].Forget()
+		masters[2].Forget()
 		is(t, lock.Extend(t.Context(), longTTL), redlock.ErrNotHeld)
 	})
 }

@@ -18,12 +18,6 @@ import (
 // A replica at an address that was given to the library stays a replica, however the address was given. Behind a
 // caller's own client the replica may be replaced.
 
-// demote makes a server a replica of a port without a server.
-func demote(tb testing.TB, s *redistest.Server) {
-	tb.Helper()
-	must(tb, s.Client().Do(tb.Context(), "REPLICAOF", "127.0.0.1", "1").Err())
-}
-
 // takesLocks is a Locker of either package.
 type takesLocks interface {
 	Acquire(ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) (*redlock.Lock, error)
@@ -33,7 +27,7 @@ func TestAReplicaAtAGivenAddressEndsTheWait(t *testing.T) {
 	f := startFleet(t, 3, "a", "b")
 	demote(t, f["b"][0])
 	demote(t, f["b"][2])
-	for _, opts := range []redlock.Options{{}, generation(1)} {
+	for _, opts := range []redlock.Options{{}, {Generation: 1}} {
 		opts.RequestTimeout = promptly / 2 // a late answer would be another reason
 		during := f.process(t, opts, transition, "a", "b")
 		after := f.process(t, opts, sharded.Options{}, "a", "b")

@@ -185,7 +185,7 @@ func TestARedissURLVerifiesTheServersCertificate(t *testing.T) {
 
 func TestOwnersAreUniqueAndEveryOneOfTheir128BitsIsRandom(t *testing.T) {
 	const n = 4096
-	locker, err := redlock.New([]redlock.Master{&willing{}}, redlock.Options{Identity: "orders:1"})
+	locker, err := redlock.New(newFakes(1).Masters(), redlock.Options{Identity: "orders:1"})
 	must(t, err)
 	t.Cleanup(func() { closeLocker(t, locker) })
 	var ones [128]int

@@ -197,14 +197,6 @@ func TestGroupsBetweenWhichKeysMoveMayDifferInSizeAndShareMasters(t *testing.T) 
 	}
 }
 
-// wrongWall is a clock with a wrong wall time.
-type wrongWall struct {
-	redlock.Clock
-	by time.Duration
-}
-
-func (c wrongWall) Wall() time.Time { return c.Clock.Wall().Add(c.by) }
-
 // tokenOf acquires and releases a fenced lock as a new process, which has seen no token before.
 func tokenOf(t *testing.T, s *sharded.Locker, k string) uint64 {
 	t.Helper()
@@ -215,7 +207,7 @@ func tokenOf(t *testing.T, s *sharded.Locker, k string) uint64 {
 
 func TestTokensStayInOrderWhenAKeyMovesDuringATransition(t *testing.T) {
 	f := startFleet(t, 3, "a", "b")
-	fast := redlock.Options{Clock: wrongWall{redlock.SystemClock(), time.Hour}}
+	fast := redlock.Options{Clock: hourAhead()}
 	early, _, _ := f.oldTransitionNew(t, fast)
 	_, during, after := f.oldTransitionNew(t, redlock.Options{})
 	k := keyIn(t, after, "b")
@@ -232,7 +224,7 @@ func TestTokensStayInOrderWhenAKeyMovesDuringATransition(t *testing.T) {
 
 func TestATokenIsNotGivenOutBeforeBothGroupsHaveIt(t *testing.T) {
 	f := startFleet(t, 3, "a", "b")
-	fast := redlock.Options{Clock: wrongWall{redlock.SystemClock(), time.Hour}}
+	fast := redlock.Options{Clock: hourAhead()}
 	early, _, _ := f.oldTransitionNew(t, fast)
 	_, during, after := f.oldTransitionNew(t, redlock.Options{})
 	k := keyIn(t, after, "b")

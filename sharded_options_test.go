@@ -26,7 +26,7 @@ func TestALockInTwoGroupsPromisesOnlyWhatBothGroupsPromise(t *testing.T) {
 					opts.Clock = c
 					g := sharded.Group{Name: name, Options: opts}
 					for _, m := range of {
-						g.Masters = append(g.Masters, guarded{m, opts.RestartGuard})
+						g.Masters = append(g.Masters, guarded{Fake: m, Guard: opts.RestartGuard})
 					}
 					return g
 				}
@@ -43,7 +43,7 @@ func TestALockInTwoGroupsPromisesOnlyWhatBothGroupsPromise(t *testing.T) {
 				}
 				must(t, lock.Release(t.Context()))
 				settle(time.Second)
-				masters.behave(on(single.Acquire, act{after: 200 * time.Millisecond}))
+				masters.Behave(on(single.Acquire, act{After: 200 * time.Millisecond}))
 				lock, err = s.TryAcquire(t.Context(), k, longTTL)
 				must(t, err)
 				must(t, lock.Release(t.Context()))
@@ -75,29 +75,29 @@ func TestMastersOfAGroupAreOpenedWithItsRestartGuard(t *testing.T) {
 func TestShardedAnnouncesToEveryGroup(t *testing.T) {
 	bubble(t, 6, func(t *testing.T, masters fakes) {
 		a, b := masters[:3], masters[3:]
-		opts := generation(2)
+		opts := redlock.Options{Generation: 2}
 		opts.Clock = newClock()
 		s := shard(t, []sharded.Group{
-			{Name: "a", Masters: a.masters(), Options: opts}, {Name: "b", Masters: b.masters(), Options: opts},
+			{Name: "a", Masters: a.Masters(), Options: opts}, {Name: "b", Masters: b.Masters(), Options: opts},
 		}, transition)
 		must(t, s.Announce(t.Context(), 3))
 		settle(0)
 		for _, m := range masters {
-			if m.known != 3 {
-				t.Errorf("%s knows generation %d", m.name, m.known)
+			if m.Known != 3 {
+				t.Errorf("%s knows generation %d", m.Name(), m.Known)
 			}
 		}
 		is(t, s.Announce(t.Context(), 4), redlock.ErrInvalid)
 
-		b[1:].behave(refuseAll)
+		b[1:].Behave(refuseAll)
 		err := s.Announce(t.Context(), 3)
 		if onlyIs(t, err, redlock.ErrNoQuorum); err == nil || !strings.Contains(err.Error(), `group "b"`) ||
 			strings.Contains(err.Error(), `group "a"`) {
 			t.Errorf("error %v", err)
 		}
-		b.behave(nil)
+		b.Behave(nil)
 		settle(time.Second)
-		forgotten := a.locker(t, generation(1))
+		forgotten := a.Locker(t, redlock.Options{Generation: 1})
 		_, err = forgotten.TryAcquire(t.Context(), key, longTTL)
 		onlyIs(t, err, redlock.ErrOutdated)
 
@@ -111,16 +111,16 @@ func TestShardedAnnouncesToEveryGroup(t *testing.T) {
 func TestAnAnnouncementThatOneGroupRefusesIsSentToNone(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, masters fakes) {
 		group := func(name string, m fakes, n uint64) sharded.Group {
-			opts := generation(n)
+			opts := redlock.Options{Generation: n}
 			opts.Clock = newClock()
-			return sharded.Group{Name: name, Masters: m.masters(), Options: opts}
+			return sharded.Group{Name: name, Masters: m.Masters(), Options: opts}
 		}
 		s, err := sharded.New([]sharded.Group{group("a", masters[:1], 1), group("b", masters[1:], 3)},
 			sharded.Options{})
 		must(t, err)
 		err = s.Announce(t.Context(), 4)
-		if is(t, err, redlock.ErrInvalid); !strings.Contains(err.Error(), `group "a"`) || masters[1].known != 0 {
-			t.Errorf("group b received generation %d: %v", masters[1].known, err)
+		if is(t, err, redlock.ErrInvalid); !strings.Contains(err.Error(), `group "a"`) || masters[1].Known != 0 {
+			t.Errorf("group b received generation %d: %v", masters[1].Known, err)
 		}
 		must(t, s.Close(t.Context()))
 	})

@@ -221,7 +221,7 @@ func TestShardedRefusesContradictoryGroups(t *testing.T) {
 			transition, `group "c"`,
 		},
 		"another Master of one name": {
-			[]sharded.Group{a, {Name: "b", Masters: []redlock.Master{&fake{name: "1:1"}}}},
+			[]sharded.Group{a, {Name: "b", Masters: []redlock.Master{newFake("1:1")}}},
 			transition,
 			`from group "a" to group "b"`,
 		},

@@ -88,7 +88,7 @@ func TestSourceS0S1AReleaseNeverDeletesAnotherOwnersLock(t *testing.T) {
 func TestSourceS0RenewalAtAThirdWhileTheOwnerHolds(t *testing.T) {
 	for _, n := range []int{5, 1} {
 		bubble(t, n, func(t *testing.T, masters fakes) {
-			l := masters.locker(t, redlock.Options{})
+			l := masters.Locker(t, redlock.Options{})
 			lock := acquire(t, l, 9*time.Second, redlock.AutoRenew())
 			settle(3*time.Second - time.Millisecond)
 			if left := lock.Remaining(); left > 6*time.Second {
@@ -99,18 +99,18 @@ func TestSourceS0RenewalAtAThirdWhileTheOwnerHolds(t *testing.T) {
 				t.Errorf("not renewed at a third of the ttl: %v left", left)
 			}
 			for _, m := range masters {
-				m.take("other", time.Hour)
+				m.Take("other", time.Hour)
 			}
 			<-lock.Done()
 			settle(time.Second)
-			before := masters.asked()
+			before := masters.Asked()
 			settle(time.Minute)
-			if n := masters.asked(); n != before {
+			if n := masters.Asked(); n != before {
 				t.Errorf("the renewal of a lost lock asked %d times", n-before)
 			}
 			for _, m := range masters {
-				if held := m.holder(); held != "other" {
-					t.Errorf("%s is held by %q", m.name, held)
+				if held := m.Holder(); held != "other" {
+					t.Errorf("%s is held by %q", m.Name(), held)
 				}
 			}
 		})
@@ -135,17 +135,17 @@ func TestSourceS1TryOnceAndTryAtAnInterval(t *testing.T) {
 	for _, n := range []int{5, 1} {
 		bubble(t, n, func(t *testing.T, masters fakes) {
 			for _, m := range masters {
-				m.take("other", time.Hour)
+				m.Take("other", time.Hour)
 			}
 			began := time.Now()
-			_, err := masters.locker(t, redlock.Options{}).Acquire(t.Context(), key, longTTL,
+			_, err := masters.Locker(t, redlock.Options{}).Acquire(t.Context(), key, longTTL,
 				redlock.RetryEvery(time.Second), redlock.MaxAttempts(3))
 			onlyIs(t, err, redlock.ErrHeld)
 			if took := time.Since(began); took != 2*time.Second {
 				t.Errorf("three attempts took %v, want two pauses of a second between them", took)
 			}
 			settle(time.Second)
-			if n := masters[0].count(single.Acquire); n != 3 {
+			if n := masters[0].Count(single.Acquire); n != 3 {
 				t.Errorf("%d attempts, want 3", n)
 			}
 		})
@@ -202,8 +202,8 @@ func TestSourceS1LockingTwiceAndUnlockingBeforeLockingAreErrors(t *testing.T) {
 func TestSourceS1ClientsClocksNeedNotAgree(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
 		ahead := newClock()
-		ahead.suspend(1000 * time.Hour)
-		a, b := masters.locker(t, redlock.Options{Clock: ahead}), masters.locker(t, redlock.Options{})
+		ahead.Suspend(1000 * time.Hour)
+		a, b := masters.Locker(t, redlock.Options{Clock: ahead}), masters.Locker(t, redlock.Options{})
 		for _, pair := range [][2]*redlock.Locker{{a, b}, {b, a}} {
 			lock := acquire(t, pair[0], 10*time.Second)
 			_, err := pair[1].TryAcquire(t.Context(), key, 10*time.Second)
@@ -293,9 +293,9 @@ func TestSourceS3AReleaseWakesAWaiter(t *testing.T) {
 // also on those that refused.
 func TestSourceS3TheFiveStepsOfRedLock(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		for _, m := range masters[:3] {
-			m.behave(away(30 * time.Millisecond))
+			m.Behave(away(30 * time.Millisecond))
 		}
 		began := time.Now()
 		lock := acquire(t, l, 10*time.Second)
@@ -305,19 +305,19 @@ func TestSourceS3TheFiveStepsOfRedLock(t *testing.T) {
 		if left := lock.Remaining(); left != 9898*time.Millisecond-30*time.Millisecond {
 			t.Errorf("validity %v, want the rest of it after 30ms", left)
 		}
-		if n := masters.holders(lock.Owner()); n != 5 {
+		if n := masters.Holders(lock.Owner()); n != 5 {
 			t.Errorf("%d masters have the same key and value", n)
 		}
 		must(t, lock.Release(t.Context()))
 		settle(time.Second)
 
-		masters.behave(nil)
+		masters.Behave(nil)
 		for _, m := range masters[:3] {
-			m.take("other", longTTL)
+			m.Take("other", longTTL)
 		}
 		releases := func() (all []int) {
 			for _, m := range masters {
-				all = append(all, m.count(single.Release))
+				all = append(all, m.Count(single.Release))
 			}
 			return all
 		}
@@ -327,11 +327,11 @@ func TestSourceS3TheFiveStepsOfRedLock(t *testing.T) {
 		settle(time.Second)
 		for i, n := range releases() {
 			if n != before[i]+1 {
-				t.Errorf("%s was asked %d times to release after the failure, want once", masters[i].name, n-before[i])
+				t.Errorf("%s was asked %d times to release after the failure, want once", masters[i].Name(), n-before[i])
 			}
 		}
-		if n := masters.holders("other"); n != 3 || masters.holders("") != 3 {
-			t.Errorf("the other holder has %d masters, all together %d", n, masters.holders(""))
+		if n := masters.Holders("other"); n != 3 || masters.Holders("") != 3 {
+			t.Errorf("the other holder has %d masters, all together %d", n, masters.Holders(""))
 		}
 	})
 }

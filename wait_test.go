@@ -18,7 +18,7 @@ import (
 // it yet.
 func rounds(masters fakes) (n int) {
 	for _, m := range masters {
-		n = max(n, m.count(single.Acquire))
+		n = max(n, m.Count(single.Acquire))
 	}
 	return n
 }
@@ -52,9 +52,9 @@ func TestMaxAttemptsEndsTheWaitAfterSoManyRounds(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, masters fakes) {
 				for _, m := range masters {
-					m.take("somebody", time.Hour)
+					m.Take("somebody", time.Hour)
 				}
-				l := masters.locker(t, redlock.Options{})
+				l := masters.Locker(t, redlock.Options{})
 				began := time.Now()
 				_, err := l.Acquire(t.Context(), key, longTTL, test.opts...)
 				took := time.Since(began)
@@ -75,9 +75,9 @@ func TestMaxAttemptsEndsTheWaitAfterSoManyRounds(t *testing.T) {
 func TestTheLastOfTheAttemptsCanSucceed(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		for _, m := range masters {
-			m.take("somebody", 250*time.Millisecond)
+			m.Take("somebody", 250*time.Millisecond)
 		}
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		lock, err := l.Acquire(t.Context(), key, longTTL, redlock.MaxAttempts(4),
 			redlock.RetryEvery(100*time.Millisecond))
 		must(t, err)
@@ -90,14 +90,14 @@ func TestTheLastOfTheAttemptsCanSucceed(t *testing.T) {
 
 func TestAttemptsWithoutAQuorumCountAndSayWhy(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		masters[0].behave(on(single.Acquire, act{err: errSilent}))
-		masters[1].behave(on(single.Acquire, act{err: errSilent}))
-		l := masters.locker(t, redlock.Options{})
+		masters[0].Behave(on(single.Acquire, act{Err: errSilent}))
+		masters[1].Behave(on(single.Acquire, act{Err: errSilent}))
+		l := masters.Locker(t, redlock.Options{})
 		_, err := l.Acquire(t.Context(), key, longTTL, redlock.MaxAttempts(3), redlock.RetryEvery(10*time.Millisecond))
 		is(t, err, redlock.ErrNoQuorum)
 		isNot(t, err, redlock.ErrHeld)
 		settle(10 * time.Second)
-		if got := masters[2].count(single.Acquire); got != 3 {
+		if got := masters[2].Count(single.Acquire); got != 3 {
 			t.Errorf("%d rounds, want 3", got)
 		}
 	})
@@ -106,9 +106,9 @@ func TestAttemptsWithoutAQuorumCountAndSayWhy(t *testing.T) {
 func TestAWaitThatItsContextEndsNamesTheCauseAndTheKey(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		for _, m := range masters {
-			m.take("somebody", time.Hour)
+			m.Take("somebody", time.Hour)
 		}
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		began := time.Now()
@@ -133,10 +133,10 @@ func TestAWaitThatItsContextEndsNamesTheCauseAndTheKey(t *testing.T) {
 // A refusal carries the remaining ttl: the waiter comes when the key is free, not when its backoff happens to end.
 func TestAWaiterComesWhenTheKeyHasExpired(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		for _, ttl := range []time.Duration{17 * time.Millisecond, 20 * time.Millisecond, 500 * time.Millisecond} {
 			for _, m := range masters {
-				m.take("dead", ttl)
+				m.Take("dead", ttl)
 			}
 			began := time.Now()
 			lock := acquire(t, l, longTTL)
@@ -150,89 +150,10 @@ func TestAWaiterComesWhenTheKeyHasExpired(t *testing.T) {
 	})
 }
 
-func TestOptionsThatContradictEachOtherSendNothing(t *testing.T) {
-	masters := newFakes(3)
-	l := masters.locker(t, redlock.Options{})
-	for name, opts := range map[string][]redlock.Option{
-		"fenced and shared":               {redlock.Fenced(), redlock.Shared()},
-		"shared and fenced":               {redlock.Shared(), redlock.Fenced()},
-		"fenced and exclusive":            {redlock.Fenced(), redlock.Exclusive()},
-		"fenced and reentrant":            {redlock.Fenced(), redlock.Reentrant("me")},
-		"fenced and several keys":         {redlock.Fenced(), redlock.AndKeys("more")},
-		"shared and exclusive":            {redlock.Shared(), redlock.Exclusive()},
-		"shared and reentrant":            {redlock.Shared(), redlock.Reentrant("me")},
-		"exclusive and reentrant":         {redlock.Exclusive(), redlock.Reentrant("me")},
-		"two owners":                      {redlock.Reentrant("me"), redlock.Reentrant("you")},
-		"reentrant without an owner":      {redlock.Reentrant("")},
-		"shared and several keys":         {redlock.Shared(), redlock.AndKeys("more")},
-		"exclusive and several keys":      {redlock.Exclusive(), redlock.AndKeys("more")},
-		"reentrant and several keys":      {redlock.Reentrant("me"), redlock.AndKeys("more")},
-		"no more keys":                    {redlock.AndKeys()},
-		"an empty key among more":         {redlock.AndKeys("more", "")},
-		"more renewals than none":         {redlock.MaxRenewals(3)},
-		"no attempt":                      {redlock.MaxAttempts(0)},
-		"fewer than none":                 {redlock.MaxAttempts(-1)},
-		"an interval of nothing":          {redlock.RetryEvery(0)},
-		"a hold of nothing":               {redlock.MaxHold(0)},
-		"no option":                       {nil},
-		"one good and one bad":            {redlock.Shared(), redlock.RetryEvery(-1)},
-		"several contradictions":          {redlock.Fenced(), redlock.Shared(), redlock.AndKeys("more")},
-		"no renewals, and no limit to it": {redlock.AutoRenew(), redlock.MaxRenewals(0)},
-		"one attempt at an interval":      {redlock.MaxAttempts(1), redlock.RetryEvery(time.Second)},
-		"one attempt in an outage":        {redlock.MaxOutage(time.Second), redlock.MaxAttempts(1)},
-	} {
-		for method, a := range acquirers {
-			if method == "Do" && name == "more renewals than none" {
-				continue // Do renews
-			}
-			if err := a(l, t.Context(), key, longTTL, opts...); !errors.Is(err, redlock.ErrInvalid) {
-				t.Errorf("%s: %s: %v, want ErrInvalid", method, name, err)
-			}
-		}
-	}
-	for name, opt := range map[string]redlock.Option{
-		"attempts": redlock.MaxAttempts(2), "an interval": redlock.RetryEvery(time.Second),
-		"an outage": redlock.MaxOutage(time.Second),
-	} {
-		if _, err := l.TryAcquire(t.Context(), key, longTTL, opt); !errors.Is(err, redlock.ErrInvalid) {
-			t.Errorf("TryAcquire with %s: %v, want ErrInvalid", name, err)
-		}
-	}
-	if n := masters.asked(); n != 0 {
-		t.Errorf("the masters got %d requests", n)
-	}
-	// The control: each of these options alone is fine.
-	for name, opt := range map[string]redlock.Option{
-		"one attempt": redlock.MaxAttempts(1), "more keys": redlock.AndKeys("more", key),
-		"renewed": redlock.AutoRenew(),
-	} {
-		lock, err := l.TryAcquire(t.Context(), key, longTTL, opt)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		must(t, lock.Release(t.Context()))
-		redlockSettled(t, masters)
-	}
-}
-
-// redlockSettled waits until the key is held on none of the masters.
-func redlockSettled(t *testing.T, masters fakes) {
-	t.Helper()
-	deadline := time.After(promptly)
-	for masters.holders("") > 0 {
-		select {
-		case <-deadline:
-			t.Fatal("the key is still held")
-		case <-time.After(time.Millisecond):
-		}
-	}
-}
-
 func TestWaitersOfOneLockerComeInTheirOrder(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
-		masters.behave(away(time.Millisecond))
+		l := masters.Locker(t, redlock.Options{})
+		masters.Behave(away(time.Millisecond))
 		held := acquire(t, l, longTTL)
 		const waiters = 10
 		var mu sync.Mutex
@@ -270,7 +191,7 @@ func TestWaitersOfOneLockerComeInTheirOrder(t *testing.T) {
 
 func TestACancelledWaiterLeavesTheQueue(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		held := acquire(t, l, longTTL)
 		ctx, cancel := context.WithCancel(t.Context())
 		first := wait(t, ctx, l, key, longTTL)
@@ -279,26 +200,26 @@ func TestACancelledWaiterLeavesTheQueue(t *testing.T) {
 		third := wait(t, t.Context(), l, key, longTTL)
 		settle(time.Second)
 		cancel()
-		is(t, first.fail(t), context.Canceled)
-		is(t, second.fail(t), context.Canceled)
+		is(t, first.Fail(t), context.Canceled)
+		is(t, second.Fail(t), context.Canceled)
 		settle(time.Second)
 		must(t, held.Release(t.Context()))
-		must(t, third.get(t).Release(t.Context()))
+		must(t, third.Get(t).Release(t.Context()))
 	})
 }
 
 func TestAClosingLockerEndsItsWaits(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		for _, m := range masters {
-			m.take("somebody", time.Hour)
+			m.Take("somebody", time.Hour)
 		}
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		first, second := wait(t, t.Context(), l, key, longTTL), wait(t, t.Context(), l, key, longTTL)
 		settle(time.Second)
 		must(t, l.Close(t.Context()))
-		is(t, first.fail(t), redlock.ErrClosed)
-		is(t, second.fail(t), redlock.ErrClosed)
-		if n := masters.holders("somebody"); n != 3 {
+		is(t, first.Fail(t), redlock.ErrClosed)
+		is(t, second.Fail(t), redlock.ErrClosed)
+		if n := masters.Holders("somebody"); n != 3 {
 			t.Errorf("%d masters have the key, want all", n)
 		}
 	})
@@ -307,16 +228,16 @@ func TestAClosingLockerEndsItsWaits(t *testing.T) {
 // contend makes n Lockers acquire at one instant. It returns the number of rounds that all Lockers together needed
 // until each had had the lock once, or a second was over.
 func contend(t *testing.T, masters fakes, n int, distance func() time.Duration, opts ...redlock.Option) (rounds int) {
-	masters.behave(func(*single.Request) act {
+	masters.Behave(func(*single.Request) act {
 		d := distance()
-		return act{before: d, after: d}
+		return act{Before: d, After: d}
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	start := make(chan struct{})
 	var all sync.WaitGroup
 	for range n {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		all.Go(func() {
 			<-start
 			if lock, err := l.Acquire(ctx, key, longTTL, opts...); err == nil {
@@ -326,7 +247,7 @@ func contend(t *testing.T, masters fakes, n int, distance func() time.Duration, 
 	}
 	close(start)
 	all.Wait()
-	return masters[0].count(single.Acquire)
+	return masters[0].Count(single.Acquire)
 }
 
 // Hazard 31: waiters that split the vote come back at different times, so that one waiter soon wins.

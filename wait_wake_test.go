@@ -17,7 +17,7 @@ import (
 // waiter would ask.
 func TestAReleaseWakesWaitersOfItsProcess(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		holder := acquire(t, l, passTTL) // nobody waited then, so it is not passed on
 		q := &line{t: t, l: l}
 		q.add(passTTL, redlock.RetryEvery(time.Minute))
@@ -37,7 +37,7 @@ func evenSplit(t *testing.T, opts ...redlock.Option) (both bool) {
 	t.Helper()
 	bubble(t, 4, func(t *testing.T, masters fakes) {
 		for i, m := range masters {
-			m.behave(func(r *single.Request) act {
+			m.Behave(func(r *single.Request) act {
 				if near := strings.HasPrefix(r.Owner, "left") == (i < 2); near {
 					return away(time.Millisecond)(r)
 				}
@@ -50,7 +50,7 @@ func evenSplit(t *testing.T, opts ...redlock.Option) (both bool) {
 		start := make(chan struct{})
 		var all sync.WaitGroup
 		for _, side := range []string{"left", "right"} {
-			l := masters.locker(t, redlock.Options{Identity: side})
+			l := masters.Locker(t, redlock.Options{Identity: side})
 			all.Go(func() {
 				<-start
 				lock, err := l.Acquire(ctx, key, longTTL, opts...)
@@ -83,12 +83,12 @@ func TestHazard31AnEvenSplitIsResolvedByChance(t *testing.T) {
 // A refusal says when the key will have expired, and a waiter comes just then, whatever its backoff would be.
 func TestAWaiterComesAtTheMomentWhenTheKeyExpires(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{Jitter: func(d time.Duration) time.Duration { return d - 1 }})
+		l := masters.Locker(t, redlock.Options{Jitter: func(d time.Duration) time.Duration { return d - 1 }})
 		for _, ttl := range []time.Duration{
 			17 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond, 470 * time.Millisecond,
 		} {
 			for _, m := range masters {
-				m.take("dead", ttl)
+				m.Take("dead", ttl)
 			}
 			began := time.Now()
 			lock := acquire(t, l, longTTL)
@@ -103,7 +103,7 @@ func TestAWaiterComesAtTheMomentWhenTheKeyExpires(t *testing.T) {
 
 func TestWaitersOfOneLockerComeInTheOrderOfTheirArrival(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		holder := acquire(t, l, time.Hour)
 		const n = 10
 		order := make(chan int, n)
@@ -142,9 +142,9 @@ func TestWaitersOfOneLockerComeInTheOrderOfTheirArrival(t *testing.T) {
 
 func TestOnlyTheFirstOfManyWaitersAsksTheMasters(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		for _, m := range masters {
-			m.take("other", time.Hour)
+			m.Take("other", time.Hour)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		asked := func(waiters int) int {
@@ -152,9 +152,9 @@ func TestOnlyTheFirstOfManyWaitersAsksTheMasters(t *testing.T) {
 				go func() { _, _ = l.Acquire(ctx, key, time.Hour) }()
 			}
 			settle(10 * time.Second)
-			before := masters[0].count(single.Acquire)
+			before := masters[0].Count(single.Acquire)
 			settle(10 * time.Second)
-			return masters[0].count(single.Acquire) - before
+			return masters[0].Count(single.Acquire) - before
 		}
 		one, hundred := asked(1), asked(99)
 		cancel()
@@ -167,9 +167,9 @@ func TestOnlyTheFirstOfManyWaitersAsksTheMasters(t *testing.T) {
 
 func TestAWaiterGetsTheLockWhenItHasExpired(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+		l := masters.Locker(t, redlock.Options{})
 		for i, m := range masters {
-			m.take("other", time.Duration(i+10)*100*time.Millisecond)
+			m.Take("other", time.Duration(i+10)*100*time.Millisecond)
 		}
 		began := time.Now()
 		must(t, acquire(t, l, longTTL).Release(t.Context()))

@@ -50,7 +50,7 @@ func (c *callers) are(t *testing.T, when string, waiting, most, returned int) {
 func TestHazard125ObserversSeeWaitersBegin(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		var c callers
-		l := masters.locker(t, redlock.Options{Observer: c.observe})
+		l := masters.Locker(t, redlock.Options{Observer: c.observe})
 		ctx := t.Context()
 		lock, err := l.Acquire(ctx, key, longTTL)
 		must(t, err)
@@ -80,7 +80,7 @@ func TestHazard125ObserversSeeWaitersBegin(t *testing.T) {
 		all.Wait()
 		c.are(t, "after the release", 0, 5, 8)
 
-		masters[:2].behave(func(*single.Request) act { return act{err: errSilent, after: 300 * time.Millisecond} })
+		masters[:2].Behave(func(*single.Request) act { return act{Err: errSilent, After: 300 * time.Millisecond} })
 		all.Go(func() { _, _ = l.Acquire(ctx, key, longTTL) })
 		<-time.After(12 * time.Second)
 		c.are(t, "in an outage", 1, 5, 8)
@@ -89,7 +89,7 @@ func TestHazard125ObserversSeeWaitersBegin(t *testing.T) {
 		_ = l.Close(closing)
 		all.Wait()
 		c.are(t, "after Close", 0, 5, 9)
-		masters.behave(nil)
+		masters.Behave(nil)
 		settle(time.Minute) // what is under way
 	})
 }

@@ -1,10 +1,10 @@
 # What .ci/servers test does. Sourced.
 
-# suites are the tests that are run on every server: a title, a package, and which of its tests.
+# suites are the tests that are run on every server: a title, packages with commas between them, and which of their tests.
 suites() {
 	cat <<-'END'
 		single ./single Hazard|Share|Fence|Queue|Bundle|Script
-		root . ^(TestSource|TestS[234]|TestHolder|TestAHolderMadeByHand|TestThisLibrary|TestALockOfThis|TestEveryKind|TestHazard(27|28|33|36|50|52|54|64)|Example)
+		locks .,./internal/scenarios,./internal/hold,./internal/contend,./internal/hazards ^(TestSource|TestS[234]|TestHolder|TestAHolderMadeByHand|TestThisLibrary|TestALockOfThis|TestEveryKind|TestHazard(27|28|33|36|50|52|54|64)|Example)
 		doctor ./audit .
 		redsync ./bench/internal/subject Redsync|BothLibraries
 	END
@@ -12,9 +12,12 @@ suites() {
 
 # build makes the programs and the tests' binaries once for all servers.
 build() {
-	local title package
-	suites | while read -r title package _; do
-		go test -c -o "$work/$title.test" "$package"
+	local packages package
+	suites | while read -r _ packages _; do
+		for package in ${packages//,/ }; do
+			mkdir -p "$work/$package"
+			go test -c -o "$work/$package/tests" "$package"
+		done
 	done
 	go build -o "$work/redlock" ./cmd/redlock
 	go build -o "$work/redlock-chaos" ./chaos/cmd/redlock-chaos
@@ -22,7 +25,7 @@ build() {
 
 # on_one tries a server, and writes its line of the table; what failed is in its log.
 on_one() {
-	local name=$1 log="$work/$1.log" cells=() title package which began=$SECONDS
+	local name=$1 log="$work/$1.log" cells=() title packages which began=$SECONDS
 	[[ $name == this-machine ]] || PATH="$servers/$name:$PATH"
 	mkdir -p "$work/$name"
 	export TMPDIR="$work/$name"
@@ -33,8 +36,8 @@ on_one() {
 		cells=("$(tell refused_clearly)")
 		[[ ${cells[0]} != ok ]] || cells=("too old for all but plain locks, and said to be")
 	else
-		while read -r title package which; do
-			cells+=("$(tell run_suite "$title" "$package" "$which")")
+		while read -r title packages which; do
+			cells+=("$(tell run_suite "$title" "$packages" "$which")")
 		done < <(suites)
 		cells+=("$(tell with_masters healthy)" "$(tell with_masters probed)" "$(tell chaos_scenario)")
 		! grep -q "^UNKNOWN" "$log" || cells[-1]=unknown
@@ -51,7 +54,12 @@ tell() {
 	fi
 }
 
-run_suite() { (cd "$2" && "$work/$1.test" -test.run "$3" -test.parallel 3 -test.timeout 4m -test.failfast); }
+run_suite() {
+	local package
+	for package in ${2//,/ }; do
+		(cd "$package" && "$work/$package/tests" -test.run "$3" -test.parallel 3 -test.timeout 4m -test.failfast) || return 1
+	done
+}
 
 # with_masters runs a function with three masters that fsync always; their URLs are in $masters.
 with_masters() (

@@ -22,14 +22,14 @@ func TestNodeRedlockALockIsTakenExtendedAndReleased(t *testing.T) {
 		for _, n := range []int{1, 3} {
 			servers := redistest.StartN(t, n)
 			begun := time.Now()
-			lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), keys[0], ages, and(keys)...)
+			lock, err := process(t, servers, redlock.Options{}).Acquire(soon(t), keys[0], ages, and(keys)...)
 			must(t, err)
 			for _, ttl := range []time.Duration{ages, 3 * ages} {
 				if ttl > ages {
 					must(t, lock.Extend(t.Context(), ttl))
 				}
 				for _, k := range keys {
-					everywhere(t, servers, k, lock.Owner())
+					allHave(t, servers, k, lock.Owner())
 					for _, s := range servers {
 						redistest.Eventually(t, promptly, func() bool { return left(t, s, k) > ttl-promptly },
 							"the key to live for so long")
@@ -39,7 +39,7 @@ func TestNodeRedlockALockIsTakenExtendedAndReleased(t *testing.T) {
 			}
 			must(t, lock.Release(t.Context()))
 			for _, k := range keys {
-				everywhere(t, servers, k, "")
+				allHave(t, servers, k, "")
 			}
 		}
 	}
@@ -61,7 +61,7 @@ func TestNodeRedlockNoLockIsGrantedWithoutAMaster(t *testing.T) {
 	var rounds atomic.Int64
 	l := process(t, servers, redlock.Options{Observer: counting(&rounds)})
 	must(t, servers[0].Stop())
-	_, err := l.Acquire(within(t), "{redlock}b", longTTL, redlock.RetryEvery(5*time.Millisecond),
+	_, err := l.Acquire(soon(t), "{redlock}b", longTTL, redlock.RetryEvery(5*time.Millisecond),
 		redlock.MaxAttempts(attempts))
 	is(t, err, redlock.ErrNoQuorum)
 	q, ok := errors.AsType[*redlock.QuorumError](err)
@@ -83,24 +83,24 @@ func counting(n *atomic.Int64) func(redlock.Event) {
 
 func TestNodeRedlockALockEndsByItself(t *testing.T) {
 	servers := redistest.StartN(t, 1)
-	_, err := process(t, servers, redlock.Options{}).Acquire(within(t), "{redlock}d", 200*time.Millisecond)
+	_, err := process(t, servers, redlock.Options{}).Acquire(soon(t), "{redlock}d", 200*time.Millisecond)
 	must(t, err)
-	second, err := process(t, servers, redlock.Options{}).Acquire(within(t), "{redlock}d", longTTL)
+	second, err := process(t, servers, redlock.Options{}).Acquire(soon(t), "{redlock}d", longTTL)
 	must(t, err)
-	everywhere(t, servers, "{redlock}d", second.Owner())
+	allHave(t, servers, "{redlock}d", second.Owner())
 	must(t, second.Release(t.Context()))
-	everywhere(t, servers, "{redlock}d", "")
+	allHave(t, servers, "{redlock}d", "")
 }
 
 func TestNodeRedlockALockIsExclusive(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	begun := time.Now()
-	lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), "{redlock}c", ages)
+	lock, err := process(t, servers, redlock.Options{}).Acquire(soon(t), "{redlock}c", ages)
 	must(t, err)
 	about(t, servers[0], "{redlock}c", ages, begun)
 	refusedElevenTimes(t, servers, "{redlock}c")
 	must(t, lock.Release(t.Context()))
-	everywhere(t, servers, "{redlock}c", "")
+	allHave(t, servers, "{redlock}c", "")
 }
 
 // refusedElevenTimes lets another process try for a lock as often as node-redlock does. Every master that answers
@@ -109,7 +109,7 @@ func refusedElevenTimes(t *testing.T, servers []*redistest.Server, keys ...strin
 	t.Helper()
 	var rounds atomic.Int64
 	l := process(t, servers, redlock.Options{Observer: counting(&rounds)})
-	_, err := l.Acquire(within(t), keys[0], longTTL,
+	_, err := l.Acquire(soon(t), keys[0], longTTL,
 		append(and(keys), redlock.RetryEvery(5*time.Millisecond), redlock.MaxAttempts(attempts))...)
 	is(t, err, redlock.ErrHeld)
 	if q, ok := errors.AsType[*redlock.QuorumError](err); !ok || q.Granted >= q.Quorum {
@@ -141,40 +141,40 @@ func sharedOut(servers []*redistest.Server, key string) bool {
 
 func TestNodeRedlockLocksOnSeveralKeysThatShareOneAreExclusive(t *testing.T) {
 	servers := redistest.StartN(t, 1)
-	lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), "{redlock}c1", ages,
+	lock, err := process(t, servers, redlock.Options{}).Acquire(soon(t), "{redlock}c1", ages,
 		redlock.AndKeys("{redlock}c2"))
 	must(t, err)
 	refusedElevenTimes(t, servers, "{redlock}c2", "{redlock}c3")
 	for k, want := range map[string]string{
 		"{redlock}c1": lock.Owner(), "{redlock}c2": lock.Owner(), "{redlock}c3": "",
 	} {
-		if got := value(t, servers[0], k); got != want {
+		if got := valueOf(t, servers[0], k); got != want {
 			t.Errorf("%s is %q, want %q", k, got, want)
 		}
 	}
 	must(t, lock.Release(t.Context()))
 	for _, k := range []string{"{redlock}c1", "{redlock}c2", "{redlock}c3"} {
-		everywhere(t, servers, k, "")
+		allHave(t, servers, k, "")
 	}
 }
 
 func TestNodeRedlockWorkUnderALockKeepsAndReleasesIt(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	const ttl = 300 * time.Millisecond
-	must(t, process(t, servers, redlock.Options{}).Do(within(t), "{redlock}x", ttl, func(ctx context.Context) error {
-		owner := value(t, servers[0], "{redlock}x")
+	must(t, process(t, servers, redlock.Options{}).Do(soon(t), "{redlock}x", ttl, func(ctx context.Context) error {
+		owner := valueOf(t, servers[0], "{redlock}x")
 		if owner == "" {
 			t.Error("it runs without the lock")
 		}
 		begun := time.Now()
 		redistest.Eventually(t, promptly, func() bool { return time.Since(begun) > ttl*4/3 },
 			"more than the ttl to pass")
-		if got := value(t, servers[0], "{redlock}x"); got != owner {
+		if got := valueOf(t, servers[0], "{redlock}x"); got != owner {
 			t.Errorf("the lock was %q and is %q", owner, got)
 		}
 		return ctx.Err()
 	}))
-	everywhere(t, servers, "{redlock}x", "")
+	allHave(t, servers, "{redlock}x", "")
 }
 
 func TestNodeRedlockWorkUnderALockRunsAlone(t *testing.T) {
@@ -186,16 +186,16 @@ func TestNodeRedlockWorkUnderALockRunsAlone(t *testing.T) {
 	for i := range owners {
 		l := process(t, servers, redlock.Options{})
 		both.Go(func() {
-			err := l.Do(within(t), "{redlock}y", ttl, func(ctx context.Context) error {
+			err := l.Do(soon(t), "{redlock}y", ttl, func(ctx context.Context) error {
 				if n := inside.Add(1); n != 1 {
 					t.Errorf("%d are at work", n)
 				}
 				defer inside.Add(-1)
-				owners[i] = value(t, servers[0], "{redlock}y")
+				owners[i] = valueOf(t, servers[0], "{redlock}y")
 				begun := time.Now()
 				redistest.Eventually(t, promptly, func() bool { return time.Since(begun) > ttl*4/3 },
 					"more than the ttl to pass")
-				if got := value(t, servers[0], "{redlock}y"); got != owners[i] {
+				if got := valueOf(t, servers[0], "{redlock}y"); got != owners[i] {
 					t.Errorf("the lock was %q and is %q", owners[i], got)
 				}
 				return ctx.Err()
@@ -209,31 +209,31 @@ func TestNodeRedlockWorkUnderALockRunsAlone(t *testing.T) {
 	if owners[0] == owners[1] {
 		t.Errorf("both had the lock as %q", owners[0])
 	}
-	everywhere(t, servers, "{redlock}y", "")
+	allHave(t, servers, "{redlock}y", "")
 }
 
 func TestNodeRedlockAnotherOwnersMinorityIsLeftAlone(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	put(t, servers[2], "{redlock}b", "other")
 	begun := time.Now()
-	lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), "{redlock}b", ages)
+	lock, err := process(t, servers, redlock.Options{}).Acquire(soon(t), "{redlock}b", ages)
 	must(t, err)
 	for _, ttl := range []time.Duration{ages, 3 * ages} {
 		if ttl > ages {
 			must(t, lock.Extend(t.Context(), ttl))
 		}
-		everywhere(t, servers[:2], "{redlock}b", lock.Owner())
+		allHave(t, servers[:2], "{redlock}b", lock.Owner())
 		for _, s := range servers[:2] {
 			about(t, s, "{redlock}b", ttl, begun)
 		}
-		if got, lives := value(t, servers[2], "{redlock}b"), left(t, servers[2], "{redlock}b"); got != "other" ||
+		if got, lives := valueOf(t, servers[2], "{redlock}b"), left(t, servers[2], "{redlock}b"); got != "other" ||
 			lives != -1 {
 			t.Errorf("another owner's key is %q, for %v", got, lives)
 		}
 	}
 	must(t, lock.Release(t.Context()))
-	everywhere(t, servers[:2], "{redlock}b", "")
-	everywhere(t, servers[2:], "{redlock}b", "other")
+	allHave(t, servers[:2], "{redlock}b", "")
+	allHave(t, servers[2:], "{redlock}b", "other")
 }
 
 func TestNodeRedlockNoLockIsGrantedAgainstAnotherOwnersMajority(t *testing.T) {
@@ -241,8 +241,8 @@ func TestNodeRedlockNoLockIsGrantedAgainstAnotherOwnersMajority(t *testing.T) {
 	put(t, servers[1], "{redlock}c", "other1")
 	put(t, servers[2], "{redlock}c", "other2")
 	refusedElevenTimes(t, servers, "{redlock}c")
-	everywhere(t, servers[:1], "{redlock}c", "")
-	if one, two := value(t, servers[1], "{redlock}c"), value(t, servers[2], "{redlock}c"); one != "other1" ||
+	allHave(t, servers[:1], "{redlock}c", "")
+	if one, two := valueOf(t, servers[1], "{redlock}c"), valueOf(t, servers[2], "{redlock}c"); one != "other1" ||
 		two != "other2" {
 		t.Errorf("the other owners' keys are %s", one+", "+two)
 	}

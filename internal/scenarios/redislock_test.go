@@ -18,10 +18,10 @@ func TestRedislockALockIsTakenOnceAndAgainWhenItIsReleased(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	l := process(t, servers, redlock.Options{})
 	begun := time.Now()
-	lock, err := l.Acquire(within(t), key, longTTL)
+	lock, err := l.Acquire(soon(t), key, longTTL)
 	must(t, err)
-	if len(lock.Owner()) < 22 || value(t, servers[0], key) != lock.Owner() {
-		t.Errorf("the master has %q for %q", value(t, servers[0], key), lock.Owner())
+	if len(lock.Owner()) < 22 || valueOf(t, servers[0], key) != lock.Owner() {
+		t.Errorf("the master has %q for %q", valueOf(t, servers[0], key), lock.Owner())
 	}
 	about(t, servers[0], key, longTTL, begun)
 	if got := lock.Remaining(); got > longTTL || got < longTTL*98/100 {
@@ -33,7 +33,7 @@ func TestRedislockALockIsTakenOnceAndAgainWhenItIsReleased(t *testing.T) {
 		t.Errorf("a loser has the lock %v", none)
 	}
 	must(t, lock.Release(t.Context()))
-	again, err := l.Acquire(within(t), key, longTTL)
+	again, err := l.Acquire(soon(t), key, longTTL)
 	must(t, err)
 	if again.Owner() == lock.Owner() {
 		t.Error("two locks have one owner value")
@@ -45,7 +45,7 @@ func TestRedislockALockIsTakenOnceAndAgainWhenItIsReleased(t *testing.T) {
 func TestRedislockALockShowsATextToEveryReader(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	l := process(t, servers, redlock.Options{Identity: "my-data"})
-	lock, err := l.Acquire(within(t), key, longTTL)
+	lock, err := l.Acquire(soon(t), key, longTTL)
 	must(t, err)
 	who, err := process(t, servers, redlock.Options{}).Holder(t.Context(), key)
 	must(t, err)
@@ -58,13 +58,13 @@ func TestRedislockALockShowsATextToEveryReader(t *testing.T) {
 // In redislock, a caller that knows the token gets the lock again. Here only reentrant locks allow that.
 func TestRedislockAnOwnerThatKnowsTheTokenGetsTheLockAgain(t *testing.T) {
 	servers := redistest.StartN(t, 1)
-	one, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL, redlock.Reentrant("foo"))
+	one, err := process(t, servers, redlock.Options{}).Acquire(soon(t), key, longTTL, redlock.Reentrant("foo"))
 	must(t, err)
 	_, err = process(t, servers, redlock.Options{}).TryAcquire(t.Context(), key, longTTL, redlock.Reentrant("bar"))
 	is(t, err, redlock.ErrHeld)
 	_, err = process(t, servers, redlock.Options{}).TryAcquire(t.Context(), key, longTTL)
 	is(t, err, redlock.ErrHeld)
-	again, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL, redlock.Reentrant("foo"))
+	again, err := process(t, servers, redlock.Options{}).Acquire(soon(t), key, longTTL, redlock.Reentrant("foo"))
 	must(t, err)
 	must(t, one.Release(t.Context()))
 	_, err = process(t, servers, redlock.Options{}).TryAcquire(t.Context(), key, longTTL)
@@ -74,9 +74,9 @@ func TestRedislockAnOwnerThatKnowsTheTokenGetsTheLockAgain(t *testing.T) {
 
 func TestRedislockAPatientWaiterGetsALockThatExpires(t *testing.T) {
 	servers := redistest.StartN(t, 1)
-	_, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, shortTTL)
+	_, err := process(t, servers, redlock.Options{}).Acquire(soon(t), key, shortTTL)
 	must(t, err)
-	lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL, redlock.RetryEvery(shortTTL),
+	lock, err := process(t, servers, redlock.Options{}).Acquire(soon(t), key, longTTL, redlock.RetryEvery(shortTTL),
 		redlock.MaxAttempts(3))
 	must(t, err)
 	must(t, lock.Release(t.Context()))
@@ -84,9 +84,9 @@ func TestRedislockAPatientWaiterGetsALockThatExpires(t *testing.T) {
 
 func TestRedislockTwoRetriesEndTheWait(t *testing.T) {
 	servers := redistest.StartN(t, 1)
-	held, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL)
+	held, err := process(t, servers, redlock.Options{}).Acquire(soon(t), key, longTTL)
 	must(t, err)
-	_, err = process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL,
+	_, err = process(t, servers, redlock.Options{}).Acquire(soon(t), key, longTTL,
 		redlock.RetryEvery(5*time.Millisecond), redlock.MaxAttempts(3))
 	is(t, err, redlock.ErrHeld)
 	must(t, held.Release(t.Context()))
@@ -94,7 +94,7 @@ func TestRedislockTwoRetriesEndTheWait(t *testing.T) {
 
 func TestRedislockAWaitEndsAtItsDeadline(t *testing.T) {
 	servers := redistest.StartN(t, 1)
-	held, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL)
+	held, err := process(t, servers, redlock.Options{}).Acquire(soon(t), key, longTTL)
 	must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), shortTTL)
 	defer cancel()
@@ -133,7 +133,7 @@ func TestRedislockOneOfAHundredGetsTheLock(t *testing.T) {
 func TestRedislockARefreshedLockLivesForAtLeastItsTTL(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	begun := time.Now()
-	lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, time.Minute)
+	lock, err := process(t, servers, redlock.Options{}).Acquire(soon(t), key, time.Minute)
 	must(t, err)
 	about(t, servers[0], key, time.Minute, begun)
 	must(t, lock.Extend(t.Context(), longTTL))
@@ -152,7 +152,7 @@ func TestRedislockAnExpiredLockIsNeitherRefreshedNorReleased(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	l := process(t, servers, redlock.Options{})
 	for range 2 {
-		lock, err := l.Acquire(within(t), key, 20*time.Millisecond)
+		lock, err := l.Acquire(soon(t), key, 20*time.Millisecond)
 		must(t, err)
 		lapses(t, servers, lock)
 		is(t, lock.Extend(t.Context(), time.Minute), redlock.ErrNotHeld)
@@ -162,11 +162,11 @@ func TestRedislockAnExpiredLockIsNeitherRefreshedNorReleased(t *testing.T) {
 
 func TestRedislockAnotherOwnersLockIsNotReleased(t *testing.T) {
 	servers := redistest.StartN(t, 1)
-	lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL)
+	lock, err := process(t, servers, redlock.Options{}).Acquire(soon(t), key, longTTL)
 	must(t, err)
 	put(t, servers[0], key, "ABCD")
 	is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
-	if got := value(t, servers[0], key); got != "ABCD" {
+	if got := valueOf(t, servers[0], key); got != "ABCD" {
 		t.Errorf("another owner's key is now %q", got)
 	}
 }

@@ -21,11 +21,11 @@ func TestRedsyncEachHolderHasItsMajority(t *testing.T) {
 		l := process(t, servers, redlock.Options{})
 		k := fmt.Sprintf("%s:%d", key, i/4) // four want one key
 		all.Go(func() error {
-			lock, err := l.Acquire(within(t), k, 8*time.Second)
+			lock, err := l.Acquire(soon(t), k, 8*time.Second)
 			if err != nil {
 				return err
 			}
-			if n := having(t, servers, k, lock.Owner()); n < redlock.Quorum(len(servers)) {
+			if n := withValue(t, servers, k, lock.Owner()); n < redlock.Quorum(len(servers)) {
 				return fmt.Errorf("%d of %d masters have it", n, len(servers))
 			}
 			return lock.Release(t.Context())
@@ -36,10 +36,10 @@ func TestRedsyncEachHolderHasItsMajority(t *testing.T) {
 
 func TestRedsyncALockFromTryAcquireCanBeExtended(t *testing.T) {
 	servers := redistest.StartN(t, 8)
-	lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, 8*time.Second)
+	lock, err := process(t, servers, redlock.Options{}).Acquire(soon(t), key, 8*time.Second)
 	must(t, err)
 	must(t, lock.Extend(t.Context(), 8*time.Second))
-	if n := having(t, servers, key, lock.Owner()); n < redlock.Quorum(len(servers)) {
+	if n := withValue(t, servers, key, lock.Owner()); n < redlock.Quorum(len(servers)) {
 		t.Errorf("%d of %d masters have it", n, len(servers))
 	}
 	must(t, lock.Release(t.Context()))
@@ -47,7 +47,7 @@ func TestRedsyncALockFromTryAcquireCanBeExtended(t *testing.T) {
 
 func TestRedsyncATakenKeyHasItsOwnError(t *testing.T) {
 	servers := redistest.StartN(t, 4)
-	lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL)
+	lock, err := process(t, servers, redlock.Options{}).Acquire(soon(t), key, longTTL)
 	must(t, err)
 	_, err = process(t, servers, redlock.Options{}).TryAcquire(t.Context(), key, longTTL)
 	is(t, err, redlock.ErrHeld)
@@ -59,9 +59,9 @@ func TestRedsyncATakenKeyHasItsOwnError(t *testing.T) {
 
 func TestRedsyncAnExtensionProlongsTheKeyOnEveryMaster(t *testing.T) {
 	servers := redistest.StartN(t, 8)
-	lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, 8*time.Second)
+	lock, err := process(t, servers, redlock.Options{}).Acquire(soon(t), key, 8*time.Second)
 	must(t, err)
-	everywhere(t, servers, key, lock.Owner())
+	allHave(t, servers, key, lock.Owner())
 	begun := time.Now()
 	redistest.Eventually(t, promptly, func() bool { return left(t, servers[7], key) < 7900*time.Millisecond },
 		"some of its time to pass")
@@ -79,13 +79,13 @@ func TestRedsyncAnExpiredLockIsNeitherExtendedNorReleased(t *testing.T) {
 		"extend":  func(lock *redlock.Lock) error { return lock.Extend(t.Context(), longTTL) },
 		"release": func(lock *redlock.Lock) error { return lock.Release(t.Context()) },
 	} {
-		lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, shortTTL)
+		lock, err := process(t, servers, redlock.Options{}).Acquire(soon(t), key, shortTTL)
 		must(t, err)
 		lapses(t, servers, lock)
 		if err := end(lock); !errors.Is(err, redlock.ErrNotHeld) {
 			t.Errorf("%s: %v", what, err)
 		}
-		if n := having(t, servers, key, ""); n != len(servers) {
+		if n := withValue(t, servers, key, ""); n != len(servers) {
 			t.Errorf("%s: %d masters have it again", what, len(servers)-n)
 		}
 	}
@@ -95,27 +95,27 @@ func TestRedsyncAnExpiredLockIsNeitherExtendedNorReleased(t *testing.T) {
 // minority of masters that has lost the key gets it again.
 func TestRedsyncAnExtensionSetsAgainWhatAMinorityHasLost(t *testing.T) {
 	servers := redistest.StartN(t, 5)
-	lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL)
+	lock, err := process(t, servers, redlock.Options{}).Acquire(soon(t), key, longTTL)
 	must(t, err)
-	everywhere(t, servers, key, lock.Owner())
+	allHave(t, servers, key, lock.Owner())
 	for _, s := range servers[:2] {
 		must(t, s.Client().Del(t.Context(), key).Err())
 	}
 	must(t, lock.Extend(t.Context(), longTTL))
-	everywhere(t, servers, key, lock.Owner())
+	allHave(t, servers, key, lock.Owner())
 	for _, s := range servers[:3] {
 		must(t, s.Client().Del(t.Context(), key).Err())
 	}
 	is(t, lock.Extend(t.Context(), longTTL), redlock.ErrNotHeld)
 	is(t, lock.Err(), redlock.ErrNotHeld)
-	everywhere(t, servers, key, "")
+	allHave(t, servers, key, "")
 }
 
 func TestRedsyncNoExtensionTakesAnotherOwnersKey(t *testing.T) {
 	servers := redistest.StartN(t, 8)
-	one, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, shortTTL)
+	one, err := process(t, servers, redlock.Options{}).Acquire(soon(t), key, shortTTL)
 	must(t, err)
-	other, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL)
+	other, err := process(t, servers, redlock.Options{}).Acquire(soon(t), key, longTTL)
 	must(t, err)
 	is(t, one.Extend(t.Context(), longTTL), redlock.ErrNotHeld)
 	is(t, one.Release(t.Context()), redlock.ErrNotHeld)
@@ -139,7 +139,7 @@ func TestRedsyncOnlyAFreeMajorityIsEnough(t *testing.T) {
 		lock, err := l.TryAcquire(t.Context(), k, longTTL)
 		if free < redlock.Quorum(len(servers)) {
 			is(t, err, redlock.ErrHeld)
-			redistest.Eventually(t, promptly, func() bool { return having(t, servers, k, "") == free },
+			redistest.Eventually(t, promptly, func() bool { return withValue(t, servers, k, "") == free },
 				"a lost race's keys to be released")
 			continue
 		}
@@ -147,11 +147,11 @@ func TestRedsyncOnlyAFreeMajorityIsEnough(t *testing.T) {
 			t.Errorf("%04b: %v", mask, err)
 			continue
 		}
-		if n := having(t, servers, k, lock.Owner()); n < redlock.Quorum(len(servers)) {
+		if n := withValue(t, servers, k, lock.Owner()); n < redlock.Quorum(len(servers)) {
 			t.Errorf("%04b: %d masters have it", mask, n)
 		}
 		must(t, lock.Release(t.Context()))
-		if n := having(t, servers, k, "foobar"); n != len(servers)-free {
+		if n := withValue(t, servers, k, "foobar"); n != len(servers)-free {
 			t.Errorf("%04b: %d of others' keys are left, want %d", mask, n, len(servers)-free)
 		}
 	}
@@ -159,7 +159,7 @@ func TestRedsyncOnlyAFreeMajorityIsEnough(t *testing.T) {
 
 func TestRedsyncAHolderCanAskWhetherItsLockIsValid(t *testing.T) {
 	servers := redistest.StartN(t, 4)
-	lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL)
+	lock, err := process(t, servers, redlock.Options{}).Acquire(soon(t), key, longTTL)
 	must(t, err)
 	must(t, lock.Err())
 	must(t, lock.Verify(t.Context()))
@@ -173,10 +173,10 @@ func TestRedsyncAHolderCanAskWhetherItsLockIsValid(t *testing.T) {
 // In redsync another process can unlock with the value. Here a lock is handed over, once, and gets a new value there.
 func TestRedsyncALockCanBeReleasedByAnotherProcess(t *testing.T) {
 	servers := redistest.StartN(t, 4)
-	lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL, redlock.Fenced())
+	lock, err := process(t, servers, redlock.Options{}).Acquire(soon(t), key, longTTL, redlock.Fenced())
 	must(t, err)
 	// a request still on its way would stay on its master until the ttl is over
-	everywhere(t, servers, key, lock.Owner())
+	allHave(t, servers, key, lock.Owner())
 	handed, err := lock.Handover()
 	must(t, err)
 	there, err := process(t, servers, redlock.Options{}).Attach(t.Context(), handed, longTTL)
@@ -185,6 +185,6 @@ func TestRedsyncALockCanBeReleasedByAnotherProcess(t *testing.T) {
 		t.Errorf("token %d behind %d", there.Token(), lock.Token())
 	}
 	must(t, there.Release(t.Context()))
-	everywhere(t, servers, key, "")
+	allHave(t, servers, key, "")
 	is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
 }

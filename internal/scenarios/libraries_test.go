@@ -7,45 +7,18 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-const (
-	key = "scenarios:a"
-	// longTTL is for locks that must not expire during a test, shortTTL for locks that must.
-	longTTL  = time.Hour
-	shortTTL = 150 * time.Millisecond
-	// promptly bounds what should happen at once.
-	promptly = 10 * time.Second
-)
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-func is(tb testing.TB, err, want error) {
-	tb.Helper()
-	if !errors.Is(err, want) {
-		tb.Errorf("%v, want %v", err, want)
-	}
-}
+// shortTTL is for locks that must expire during a test.
+const shortTTL = 150 * time.Millisecond
 
 // process is a Locker over the servers, as a separate process would have it.
 func process(tb testing.TB, servers []*redistest.Server, opts redlock.Options) *redlock.Locker {
 	tb.Helper()
-	urls := make([]string, len(servers))
-	for i, s := range servers {
-		urls[i] = s.URL()
-	}
-	l, err := redlock.Dial(tb.Context(), urls, opts)
+	l, err := redlock.Dial(tb.Context(), urls(servers), opts)
 	must(tb, err)
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), promptly)
@@ -57,16 +30,8 @@ func process(tb testing.TB, servers []*redistest.Server, opts redlock.Options) *
 	return l
 }
 
-// within ends with the test, and soon.
-func within(tb testing.TB) context.Context {
-	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), promptly)
-	tb.Cleanup(cancel)
-	return ctx
-}
-
-// value returns a server's value of a key, "" if there is none.
-func value(tb testing.TB, s *redistest.Server, k string) string {
+// valueOf returns a server's value of a key, "" if there is none.
+func valueOf(tb testing.TB, s *redistest.Server, k string) string {
 	tb.Helper()
 	v, err := s.Client().Get(context.WithoutCancel(tb.Context()), k).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
@@ -81,21 +46,21 @@ func put(tb testing.TB, s *redistest.Server, k, v string) {
 	must(tb, s.Client().Set(tb.Context(), k, v, 0).Err())
 }
 
-// having counts the servers with this value under a key.
-func having(tb testing.TB, servers []*redistest.Server, k, v string) (n int) {
+// withValue counts the servers with this value under a key.
+func withValue(tb testing.TB, servers []*redistest.Server, k, v string) (n int) {
 	tb.Helper()
 	for _, s := range servers {
-		if value(tb, s, k) == v {
+		if valueOf(tb, s, k) == v {
 			n++
 		}
 	}
 	return n
 }
 
-// everywhere waits until all of these servers have this value. A lock exists as soon as most servers have it.
-func everywhere(tb testing.TB, servers []*redistest.Server, k, v string) {
+// allHave waits until all of these servers have this value. A lock exists as soon as most servers have it.
+func allHave(tb testing.TB, servers []*redistest.Server, k, v string) {
 	tb.Helper()
-	redistest.Eventually(tb, promptly, func() bool { return having(tb, servers, k, v) == len(servers) },
+	redistest.Eventually(tb, promptly, func() bool { return withValue(tb, servers, k, v) == len(servers) },
 		"all masters to have "+k)
 }
 
@@ -121,8 +86,8 @@ func lapses(tb testing.TB, servers []*redistest.Server, lock *redlock.Lock) {
 	tb.Helper()
 	select {
 	case <-lock.Done():
-	case <-within(tb).Done():
+	case <-soon(tb).Done():
 		tb.Fatal("the lock does not lapse")
 	}
-	everywhere(tb, servers, lock.Key(), "")
+	allHave(tb, servers, lock.Key(), "")
 }
