@@ -262,7 +262,7 @@ func TestTheReleaseOfAnAttemptIsSentToAMasterThatCountsAsDown(t *testing.T) {
 		away := true
 		masters := make([]redlock.Master, len(fakes))
 		for i, m := range fakes {
-			masters[i] = &cut{m, func(*single.Request) bool { return i > 0 || away }}
+			masters[i] = cut(m, func(*single.Request) bool { return i > 0 || away })
 		}
 		l, err := redlock.New(masters, redlock.Options{Clock: newClock(), RequestTimeout: 100 * time.Millisecond})
 		must(t, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// Two sets of masters at a time (NewJoint), with masters in memory. joint_real_test.go has real servers.
+// Two sets of masters at a time (NewJoint), with masters in memory. internal/scenarios has real servers.
 
 // sixes are the fakes of two sets of three that have none in common.
 func sixes(t *testing.T, body func(t *testing.T, masters fakes, l *redlock.Locker)) {

@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/seed-624411e5/redlock/internal/mutant/mutanttest"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
@@ -14,6 +15,9 @@ func TestMain(m *testing.M) {
 	redistest.AtOnce(8) // most of those that are parallel wait for locks to end
 	goleak.VerifyTestMain(m)
 }
+
+// TestTheTestsNoticeMutants runs this package's tests for single mistakes in builds with the mistakes.
+func TestTheTestsNoticeMutants(t *testing.T) { mutanttest.MustFail(t) }
 
 const (
 	key      = locktest.Key
@@ -29,61 +33,40 @@ type (
 	fakes   = locktest.Fakes
 	guarded = locktest.Guarded
 	refuses = locktest.Refuses
-	waiting = locktest.Waiting
 )
 
 var (
 	acquire      = locktest.Acquire
-	awaitEars    = locktest.AwaitEars
-	awaitQueue   = locktest.AwaitQueue
 	away         = locktest.Away
 	bubble       = locktest.Bubble
-	calls        = locktest.Calls
 	closeLocker  = locktest.CloseLocker
 	closesAtLast = locktest.ClosesAtLast
-	dated        = locktest.Dated
-	demote       = locktest.Demote
+	cut          = locktest.Cut
 	dial         = locktest.Dial
-	dialJoint    = locktest.DialJoint
 	errSilent    = locktest.ErrSilent
 	everywhere   = locktest.Everywhere
-	far          = locktest.Far
-	give         = locktest.Give
 	guards       = locktest.Guards
 	having       = locktest.Having
 	holders      = locktest.Holders
-	hourAhead    = locktest.HourAhead
 	inMemory     = locktest.InMemory
 	is           = locktest.Is
 	isNot        = locktest.IsNot
-	joint        = locktest.Joint
-	listening    = locktest.Listening
-	memLocker    = locktest.MemLocker
 	must         = locktest.Must
-	newFake      = locktest.NewFake
 	newClock     = locktest.NewClock
+	newFake      = locktest.NewFake
 	newFakes     = locktest.NewFakes
-	nowhere      = locktest.Nowhere
 	ofSet        = locktest.OfSet
 	on           = locktest.On
 	onlyIs       = locktest.OnlyIs
 	over         = locktest.Over
 	pass         = locktest.Pass
-	queued       = locktest.Queued
 	refuseAll    = locktest.RefuseAll
 	refused      = locktest.Refused
-	sent         = locktest.Sent
-	setByHand    = locktest.SetByHand
 	settle       = locktest.Settle
-	settled      = locktest.Settled
-	soon         = locktest.Soon
-	take         = locktest.Take
-	try          = locktest.Try
 	urls         = locktest.URLs
 	value        = locktest.Value
 	wait         = locktest.Wait
 	within       = locktest.Within
-	wrapped      = locktest.Wrapped
 )
 
 // The limits of the package.

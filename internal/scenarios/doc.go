@@ -1,4 +1,6 @@
-// Package scenarios has only tests. They repeat the tests of other Redlock libraries with this one, over real masters
-// and through its public API. docs/evidence/scenarios.md lists each library's scenario with its test here, and says
-// where this library deliberately does something else.
+// Package scenarios has only tests: kinds of locks, rights, guards and exchanges of masters, over real masters and
+// through the public API.
+//
+// node_redlock_test.go, redislock_test.go and redsync_test.go repeat the tests of other Redlock libraries.
+// docs/evidence/scenarios.md lists the scenarios of each library with the tests, and the deliberate differences.
 package scenarios

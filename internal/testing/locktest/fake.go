@@ -27,12 +27,12 @@ type Fake struct {
 
 	Mu    sync.Mutex
 	does  func(*single.Request) Act // nil: everything at once
-	Skew  time.Duration             // what its clock is ahead
+	Skew  time.Duration             // its clock is ahead by this
 	Keys  map[string]entry
-	Asked []single.Request // in the order in which they arrived
-	Known uint64           // the greatest generation it was told
+	Asked []single.Request // in order of arrival
+	Known uint64           // its generation
 
-	Performed func(*single.Request, single.Reply) // told of what was performed; may be nil
+	Performed func(*single.Request, single.Reply) // sees each reply; may be nil
 }
 
 type entry struct {

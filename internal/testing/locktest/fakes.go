@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -170,3 +171,27 @@ func (e Refuses) Error() string { return string(e) }
 
 // RedisError marks an error reply.
 func (e Refuses) RedisError() {}
+
+// cutOff is a master that some requests do not reach.
+type cutOff struct {
+	redlock.Master
+	off func(*single.Request) bool
+}
+
+var errCut = errors.New("cut off")
+
+func (m *cutOff) Do(ctx context.Context, batch []*single.Call) {
+	batch = slices.DeleteFunc(slices.Clone(batch), func(c *single.Call) bool {
+		if !m.off(c.Request) {
+			return false
+		}
+		c.Reply, c.Err, c.Sent = single.Reply{}, errCut, false
+		return true
+	})
+	if len(batch) > 0 {
+		m.Master.Do(ctx, batch)
+	}
+}
+
+// Cut wraps a master so that some requests do not reach it.
+func Cut(m redlock.Master, off func(*single.Request) bool) redlock.Master { return &cutOff{m, off} }

@@ -1,6 +1,6 @@
-// Package locktest has what tests of locks share: masters in memory whose answers a test decides, clocks, goroutines
-// that wait, and questions to real servers. Only tests import it. In the packages of tests its names begin with a small
-// letter; see helpers_test.go there.
+// Package locktest is shared by the tests of locks: masters in memory with answers of the test's choice, clocks,
+// goroutines that wait, and questions to real servers. Only tests import it. A package's helpers_test.go gives its
+// names a small first letter.
 package locktest
 
 import (

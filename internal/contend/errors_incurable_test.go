@@ -1,0 +1,369 @@
+package contend_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/oddserver"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/soak"
+	"github.com/seed-624411e5/redlock/redlocktest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// Some masters fail permanently while others fail temporarily. An error that waiting can't mend ends the wait, even
+// if the outage decides every round.
+
+// awayFor lists the temporary outages of a master.
+var awayFor = map[string]act{
+	"silent":  {Lost: true},
+	"refused": {Err: errors.New("connection refused")},
+	"guarded": {Err: &single.GuardError{Guard: time.Minute, Remaining: time.Second}},
+	"loading": {Err: refuses("LOADING Redis is loading the dataset in memory"), After: time.Millisecond},
+}
+
+// forGood lists the permanent errors. An error about the generation alone does not affect locks that are held.
+var forGood = map[string]act{
+	"password": {Err: refuses("WRONGPASS invalid username-password pair or user is disabled.")},
+	"password, slowly": {
+		Err: refuses("WRONGPASS invalid username-password pair or user is disabled."), After: 90 * time.Millisecond,
+	},
+	"right": {
+		Err: refuses("NOPERM this user has no permissions to run the 'evalsha' command"), After: 3 * time.Millisecond,
+	},
+	"age not known": {
+		Err: &single.GuardError{
+			Guard: time.Minute, Remaining: time.Minute, Unclear: "NOPERM this user has no permissions to run the " +
+				"'info' command",
+		},
+	},
+	"something in the way": {Err: refuses("WRONGTYPE something of somebody else is no generation: redlock:generation")},
+}
+
+// half is two sets of masters. The one called set fails permanently, the other one temporarily.
+type half struct {
+	set                   string
+	broken, away, masters fakes
+	fails, misses         act
+}
+
+// halves calls f for combinations of faults. Each pair of faults is among them, with the sets, their sizes and the
+// options in turn; with time, each combination is.
+func halves(t *testing.T, f func(t *testing.T, l *redlock.Locker, h half)) {
+	t.Helper()
+	for i, what := range slices.Sorted(maps.Keys(forGood)) {
+		for j, how := range slices.Sorted(maps.Keys(awayFor)) {
+			for k := range 8 {
+				if !soak.On() && k != (i+3*j)%8 {
+					continue
+				}
+				n, opts := 1+k/2%2*2, []redlock.Options{{}, redlock.Options{Generation: 1}}[k/4]
+				h := half{set: []string{"old", "new"}[k%2], fails: forGood[what], misses: awayFor[how]}
+				t.Run(fmt.Sprint(h.set, " ", what, " and the others ", how, " ", n, k/4), func(t *testing.T) {
+					bubble(t, 2*n, func(t *testing.T, masters fakes) {
+						h.masters, h.broken, h.away = masters, masters[:n], masters[n:]
+						l := joint(t, h.broken, h.away, opts)
+						if h.set == "new" {
+							h.broken, h.away = h.away, h.broken
+						}
+						f(t, l, h)
+						masters.Behave(nil)
+					})
+				})
+			}
+		}
+	}
+}
+
+func always(a act) func(*single.Request) act { return func(*single.Request) act { return a } }
+
+func TestARefusalByOneSetIsReportedDuringAnOutageOfTheOther(t *testing.T) {
+	halves(t, func(t *testing.T, l *redlock.Locker, h half) {
+		h.broken.Behave(always(h.fails))
+		h.away.Behave(always(h.misses))
+		began := time.Now()
+		_, err := l.Acquire(within(t, time.Minute), key, longTTL)
+		onlyIs(t, err, redlock.ErrNoQuorum)
+		is(t, err, redlock.ErrMisconfigured)
+		ofSet(t, err, redlock.ErrNoQuorum, h.set)
+		if !strings.Contains(err.Error(), h.fails.Err.Error()) {
+			t.Errorf("%v does not say %v", err, h.fails.Err)
+		}
+		if took := time.Since(began); took < redlock.MendTime || took > redlock.MendTime+3*time.Second {
+			t.Errorf("the wait took %v", took)
+		}
+	})
+}
+
+// A call that asks once reports what it has learned when it is decided. The outage takes longer than that here.
+func TestASingleRequestNamesTheSetThatFailsForGood(t *testing.T) {
+	const late = 40 * time.Millisecond
+	for name, ask := range map[string]func(t *testing.T, l *redlock.Locker, held *redlock.Lock) error{
+		"extend": func(t *testing.T, _ *redlock.Locker, held *redlock.Lock) error {
+			return held.Extend(t.Context(), longTTL)
+		},
+		"verify":   func(t *testing.T, _ *redlock.Locker, held *redlock.Lock) error { return held.Verify(t.Context()) },
+		"announce": func(t *testing.T, l *redlock.Locker, _ *redlock.Lock) error { return l.Announce(t.Context(), 2) },
+		"holder": func(t *testing.T, l *redlock.Locker, _ *redlock.Lock) error {
+			_, err := l.Holder(t.Context(), key)
+			return err
+		},
+		"try": func(t *testing.T, l *redlock.Locker, _ *redlock.Lock) error {
+			_, err := l.TryAcquire(t.Context(), "another", longTTL, redlock.Fenced())
+			return err
+		},
+	} {
+		halves(t, func(t *testing.T, l *redlock.Locker, h half) {
+			held := acquire(t, l, longTTL)
+			h.fails.After, h.misses.After = min(h.fails.After, late/2), late
+			h.broken.Behave(always(h.fails))
+			h.away.Behave(always(h.misses))
+			settle(11 * time.Second) // what was known of the generation holds no more
+			err := ask(t, l, held)
+			if ofSet(t, err, redlock.ErrMisconfigured, h.set); t.Failed() {
+				t.Log(name)
+			}
+			must(t, held.Err())
+			h.masters.Behave(nil)
+			settle(time.Second)
+			must(t, held.Extend(t.Context(), longTTL))
+			must(t, held.Release(t.Context()))
+		})
+	}
+}
+
+// One of two sets knows a generation that is two ahead, and the other set is away. The wait ends at once.
+func TestAnOutageOfOneSetDoesNotHideThatTheConfigurationIsOutOfDate(t *testing.T) {
+	for how, misses := range awayFor {
+		for _, after := range []time.Duration{0, 20 * time.Millisecond, 300 * time.Millisecond} {
+			for away := range 2 {
+				bubble(t, 2, func(t *testing.T, masters fakes) {
+					masters[away].Behave(always(misses))
+					masters[1-away].Known = 3
+					masters[1-away].Behave(always(act{After: after}))
+					_, err := joint(t, masters[:1], masters[1:], redlock.Options{Generation: 1}).
+						Acquire(within(t, time.Minute), key, longTTL)
+					if is(t, err, redlock.ErrOutdated); err != nil &&
+						!strings.Contains(err.Error(), masters[1-away].Name()) {
+						t.Errorf("%s, %v: %v does not name the master", how, after, err)
+					}
+					masters.Behave(nil)
+				})
+			}
+		}
+	}
+}
+
+// The same within one set: two of five are away and are the first to say so, three have another password.
+func TestARefusalByASetIsReportedDuringItsOwnOutage(t *testing.T) {
+	for _, opts := range []redlock.Options{{}, redlock.Options{Generation: 1}} {
+		bubble(t, 5, func(t *testing.T, masters fakes) {
+			l := masters.Locker(t, opts)
+			fails := forGood["right"]
+			masters[:2].Behave(refuseAll)
+			masters[2:].Behave(always(fails))
+			_, err := l.Acquire(within(t, time.Minute), key, longTTL)
+			onlyIs(t, err, redlock.ErrNoQuorum)
+			is(t, err, redlock.ErrMisconfigured)
+			masters.Behave(nil)
+		})
+	}
+}
+
+// An error counts only while it lasts. An error that has been mended ends no wait, and neither does an error that an
+// earlier acquisition met.
+func TestAMendedFaultEndsNoWait(t *testing.T) {
+	for _, opts := range []redlock.Options{{}, redlock.Options{Generation: 1}} {
+		bubble(t, 2, func(t *testing.T, masters fakes) {
+			l := joint(t, masters[:1], masters[1:], opts)
+			refused := forGood["password"]
+			for range 3 {
+				masters[0].Behave(refuseAll)
+				masters[1].Behave(always(refused))
+				_, err := l.Acquire(within(t, time.Minute), key, longTTL)
+				is(t, err, redlock.ErrMisconfigured)
+				masters[1].Behave(always(awayFor["loading"]))
+				settle(time.Second)
+				w := wait(t, within(t, time.Minute), l, key, longTTL)
+				settle(3 * time.Second)
+				masters.Behave(nil)
+				must(t, w.Get(t).Release(t.Context()))
+				settle(11 * time.Second)
+			}
+		})
+		// Two of five are not enough, also while another is away.
+		bubble(t, 5, func(t *testing.T, masters fakes) {
+			l := masters.Locker(t, opts)
+			masters[0].Behave(refuseAll)
+			masters[1:3].Behave(always(forGood["password"]))
+			w := wait(t, within(t, time.Minute), l, key, longTTL)
+			settle(5 * time.Second)
+			masters.Behave(nil)
+			must(t, w.Get(t).Release(t.Context()))
+		})
+	}
+}
+
+// TestWrongPasswordsOfDifferentMastersAtDifferentTimesEndNoWait: no majority ever fails at once, and the first was
+// mended long ago.
+func TestWrongPasswordsOfDifferentMastersAtDifferentTimesEndNoWait(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		for _, m := range masters {
+			m.Take("somebody", time.Hour)
+		}
+		l := masters.Locker(t, redlock.Options{})
+		masters[0].Behave(always(forGood["password"]))
+		w := wait(t, within(t, time.Minute), l, key, longTTL, redlock.RetryEvery(10*time.Second))
+		settle(time.Second)
+		masters[0].Behave(always(act{After: 10 * time.Millisecond})) // mended, nine seconds before anybody asks
+		masters[1].Behave(always(forGood["password"]))
+		masters[2].Behave(refuseAll)
+		settle(10 * time.Second)
+		masters.Behave(nil)
+		for _, m := range masters {
+			m.Forget()
+		}
+		must(t, w.Get(t).Release(t.Context()))
+	})
+}
+
+// A master that grants does not fail permanently: an error from a request that had to queue behind another one is
+// older than the master's grant.
+func TestAMasterThatGrantsDoesNotFailForGood(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		var extensions atomic.Int64
+		masters[0].Behave(func(r *single.Request) act {
+			switch {
+			case r.Op == single.Acquire:
+				return act{After: 900 * time.Millisecond}
+			case r.Op == single.Extend && extensions.Add(1) == 1:
+				return forGood["password"]
+			}
+			return act{}
+		})
+		lock := acquire(t, masters.Locker(t, redlock.Options{}), longTTL)
+		settle(100 * time.Millisecond)
+		must(t, lock.Extend(t.Context(), longTTL)) // on the first master it follows the acquisition
+		settle(850 * time.Millisecond)
+		must(t, lock.Verify(t.Context())) // which has recovered
+		masters[1].Behave(func(*single.Request) act {
+			a := forGood["password"]
+			a.After = 20 * time.Millisecond
+			return a
+		})
+		masters[2].Behave(always(act{Err: refuseAll(nil).Err, After: 20 * time.Millisecond}))
+		err := lock.Extend(t.Context(), longTTL)
+		is(t, err, redlock.ErrNoQuorum)
+		isNot(t, err, redlock.ErrMisconfigured)
+		masters.Behave(nil)
+		must(t, lock.Release(t.Context()))
+	})
+}
+
+func TestAWaitThatIsEndedByARoundDoesNotMatchTheRoundBefore(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		opts redlock.Options
+		ends func(masters fakes)
+		want error
+	}{
+		{"misconfigured", redlock.Options{}, func(m fakes) {
+			m.Behave(always(forGood["password"]))
+		}, redlock.ErrNoQuorum},
+		{"outdated", redlock.Options{Generation: 1}, func(m fakes) {
+			for _, one := range m {
+				one.Mu.Lock()
+				one.Known = 3
+				one.Mu.Unlock()
+			}
+		}, redlock.ErrOutdated},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, masters fakes) {
+				for _, m := range masters {
+					m.Take("somebody", time.Hour)
+				}
+				w := wait(t, within(t, time.Minute), masters.Locker(t, c.opts), key, longTTL,
+					redlock.RetryEvery(11*time.Second))
+				settle(time.Second)
+				c.ends(masters)
+				settle(11 * time.Second)
+				onlyIs(t, w.Fail(t), c.want)
+				masters.Behave(nil)
+			})
+		})
+	}
+}
+
+func TestProtectedModeEndsAWait(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		masters.Behave(always(act{
+			Err: refuses("DENIED Redis is running in protected mode because protected mode is enabled and no " +
+				"password is set for the default user."),
+		}))
+		_, err := masters.Locker(t, redlock.Options{}).Acquire(within(t, time.Minute), key, longTTL)
+		is(t, err, redlock.ErrMisconfigured)
+		masters.Behave(nil)
+	})
+}
+
+// Dial's addresses are fixed: a replica at such an address, or a cluster node that serves other keys, stays there.
+func TestAnAddressOfSomethingElseEndsTheWait(t *testing.T) {
+	for name, refusal := range map[string]string{
+		"replica": "-READONLY You can't write against a read only replica.\r\n",
+		"node":    "-MOVED 3999 127.0.0.1:6381\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			var urls []string
+			for range 3 {
+				odd := oddserver.Start(t, redistest.Start(t).Addr(),
+					oddserver.At("SET EVALSHA EVAL", oddserver.Say(refusal)))
+				urls = append(urls, "redis://"+odd.Addr())
+			}
+			locker, err := redlock.Dial(t.Context(), urls, redlock.Options{})
+			must(t, err)
+			defer func() { must(t, locker.Close(context.Background())) }()
+			_, err = locker.Acquire(within(t, promptly), key, longTTL, redlock.MaxOutage(time.Second))
+			is(t, err, redlock.ErrMisconfigured)
+		})
+	}
+}
+
+type bigKey struct{}
+
+// A failed wait leaves nothing of its context in the Locker.
+func TestAFailedWaitLeavesNothingOfItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := redlocktest.New(t, redlocktest.Count(3))
+		l := masters.Locker(t, redlock.Options{Observer: func(redlock.Event) {}})
+		masters.Fail(redlocktest.ReplyError("NOPERM this user has no permissions"))
+		freed := new(atomic.Bool)
+		func() {
+			big := new([1 << 20]byte)
+			runtime.AddCleanup(big, func(c *atomic.Bool) { c.Store(true) }, freed)
+			ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), bigKey{}, big), 3*time.Second)
+			defer cancel()
+			_, err := l.Acquire(ctx, "key", 10*time.Second)
+			is(t, err, redlock.ErrMisconfigured)
+		}()
+		masters.Fail(nil)
+		<-time.After(10 * time.Minute) // long after everything
+		lock, err := l.Acquire(t.Context(), "another", 10*time.Second)
+		must(t, err)
+		must(t, lock.Release(t.Context()))
+		<-time.After(time.Minute)
+		runtime.GC()
+		redistest.Eventually(t, time.Minute, freed.Load, "the context of a wait that has ended is freed")
+		runtime.KeepAlive(l)
+	})
+}

@@ -1,0 +1,313 @@
+package contend_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+)
+
+// backoff bounds the pause between two attempts of a waiter that gets no notification, on a starved machine too. A
+// waiter that does not try by itself comes after a ttl of 30 s.
+const backoff = 10 * time.Second
+
+// handoffs lets two Lockers take the key in turns: one waits while the other holds it. It returns the time from the
+// beginning of each release until the other Locker had the lock.
+func handoffs(t *testing.T, servers []*redistest.Server, lockers [2]*redlock.Locker, n int,
+	opts ...redlock.Option,
+) []time.Duration {
+	t.Helper()
+	var gaps []time.Duration
+	held := take(t, lockers[0], key, 30*time.Second, opts...)
+	for i := range n {
+		w := wait(t, t.Context(), lockers[(i+1)%2], key, 30*time.Second, opts...)
+		awaitQueue(t, servers, key, 1)
+		if i < 2 { // until their first waits both did not listen
+			redistest.Eventually(t, promptly, func() bool { return listening(t, servers) == (i+1)*len(servers) },
+				"the waiter to listen")
+		}
+		began := time.Now()
+		give(t, held)
+		held = w.Get(t)
+		gaps = append(gaps, w.At.Sub(began))
+	}
+	give(t, held)
+	slices.Sort(gaps)
+	return gaps
+}
+
+// SOURCES S3: waiting is woken by a published release. The next attempt without one would come 100 to 200 ms later.
+func TestS3AWaiterInAnotherLockerGetsTheLockWithTheRelease(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	for name, opt := range map[string]redlock.Option{
+		"plain": redlock.AndKeys(key), "fenced": redlock.Fenced(), "exclusive": redlock.Exclusive(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			lockers := [2]*redlock.Locker{dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})}
+			gaps := handoffs(t, servers, lockers, 20, opt)
+			for _, l := range lockers {
+				closeLocker(t, l)
+			}
+			t.Logf("median %v, longest %v", gaps[10], gaps[19])
+			if gaps[10] > 50*time.Millisecond {
+				t.Errorf("half of the handoffs took %v and more: %v", gaps[10], gaps)
+			}
+		})
+	}
+}
+
+// Hazard 30: a waiter that gets no notification tries again after a backoff, not after a ttl.
+func TestHazard30ALostNotificationCostsABackoff(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
+	for range 3 {
+		held := take(t, a, key, 30*time.Second)
+		w := wait(t, t.Context(), b, key, 30*time.Second)
+		awaitQueue(t, servers, key, 1)
+		awaitEars(t, servers, 1)
+		for _, s := range servers { // whoever is called from now on is not there any more
+			must(t, s.Client().Del(t.Context(), "redlock:queue:{"+key+"}").Err())
+			must(t, s.Client().Do(t.Context(), "client", "kill", "type", "pubsub").Err())
+		}
+		began := time.Now()
+		give(t, held)
+		lock := w.Get(t)
+		if took := w.At.Sub(began); took > backoff {
+			t.Errorf("the waiter came %v after the release", took)
+		}
+		give(t, lock)
+	}
+}
+
+func TestSubscriptionsSurviveReconnects(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
+	held := take(t, a, key, longTTL)
+	everywhere(t, servers, held)
+	w := wait(t, t.Context(), b, key, longTTL)
+	awaitEars(t, servers, 1)
+	before := subscriptions(t, servers)
+	for _, s := range servers {
+		must(t, s.Client().Do(t.Context(), "client", "kill", "type", "pubsub").Err())
+	}
+	redistest.Eventually(t, promptly, func() bool { return subscriptions(t, servers) == before+3 },
+		"the waiter to subscribe anew")
+	awaitEars(t, servers, 1)
+	servers[0].Restart()
+	awaitEars(t, servers, 1)
+	awaitQueue(t, servers, key, 1) // also on the one that forgot it
+	began := time.Now()
+	give(t, held)
+	lock := w.Get(t)
+	if took := w.At.Sub(began); took > backoff {
+		t.Errorf("the waiter came %v after the release", took)
+	}
+	give(t, lock)
+}
+
+// subscriptions counts the SUBSCRIBE commands on all servers.
+func subscriptions(tb testing.TB, servers []*redistest.Server) int {
+	tb.Helper()
+	return calls(tb, servers, "subscribe")
+}
+
+func TestALockerListensOnOneConnectionAMasterAndOnlyWhileItWaits(t *testing.T) {
+	t.Parallel()
+	servers := redistest.StartN(t, 3)
+	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
+	const keys, waiters = 4, 3
+	var held []*redlock.Lock
+	for i := range keys {
+		held = append(held, take(t, a, fmt.Sprint("key", i), longTTL))
+	}
+	if n := listening(t, servers); n != 0 {
+		t.Errorf("%d subscriptions for locks that were free", n)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var all []*waiting
+	for i := range keys * waiters {
+		all = append(all, wait(t, ctx, b, fmt.Sprint("key", i%keys), longTTL))
+	}
+	for i := range keys {
+		awaitQueue(t, servers, fmt.Sprint("key", i), 1)
+	}
+	awaitEars(t, servers, 1)
+	if n := subscriptions(t, servers); n != len(servers) {
+		t.Errorf("%d subscriptions were made for %d waiters, want one a master", n, len(all))
+	}
+	cancel()
+	for _, w := range all {
+		is(t, w.Fail(t), context.Canceled)
+	}
+	left := time.Now()
+	awaitEars(t, servers, 0)
+	if after := time.Since(left); after < time.Second {
+		t.Errorf("the subscriptions ended %v after the last waiter: they should linger for the next", after)
+	}
+	for _, lock := range held {
+		give(t, lock)
+	}
+}
+
+func TestAClosedLockerListensNoMore(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
+	held := take(t, a, key, longTTL)
+	w := wait(t, t.Context(), b, key, longTTL)
+	awaitEars(t, servers, 1)
+	must(t, b.Close(t.Context()))
+	is(t, w.Fail(t), redlock.ErrClosed)
+	awaitEars(t, servers, 0)
+	give(t, held)
+}
+
+// attempts counts the attempts of waiters that were refused: each enters the queue of every master that refuses it.
+func attempts(tb testing.TB, servers []*redistest.Server) int {
+	tb.Helper()
+	return calls(tb, servers, "zadd") / len(servers)
+}
+
+// Hazard 32: a waiter that can be called does not spin.
+func TestHazard32AWaiterDoesNotSpin(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
+	held := take(t, a, key, longTTL)
+	everywhere(t, servers, held)
+	const span = 2 * time.Second
+	ctx, cancel := context.WithTimeout(t.Context(), span)
+	defer cancel()
+	is(t, wait(t, ctx, b, key, longTTL).Fail(t), redlock.ErrHeld)
+	if n := attempts(t, servers); n < 2 || n > 35 {
+		t.Errorf("%d attempts in %v, want about 10 a second at most", n, span)
+	} else {
+		t.Logf("%d attempts in %v", n, span)
+	}
+	give(t, held)
+}
+
+// The same with a fixed interval, which is the caller's own choice: the control of the count above.
+func TestRetryEveryIsKeptOnRealMasters(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
+	held := take(t, a, key, longTTL)
+	_, err := b.Acquire(soon(t), key, longTTL, redlock.RetryEvery(5*time.Millisecond), redlock.MaxAttempts(60))
+	is(t, err, redlock.ErrHeld)
+	// Before the subscription was made, a release may have been missed. The round that checks for this is no attempt.
+	if n := attempts(t, servers); n < 60 || n > 61 {
+		t.Errorf("%d rounds were counted, want 60 attempts and at most one round more", n)
+	}
+	give(t, held)
+}
+
+// A Locker that dies stays in the queue. It is notified once, and the next waiter tries by itself.
+func TestADeadWaiterDelaysOthersByABackoffAtMost(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	a, dead, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{}),
+		dial(t, servers, redlock.Options{})
+	held := take(t, a, key, 30*time.Second)
+	first := wait(t, t.Context(), dead, key, 30*time.Second)
+	awaitQueue(t, servers, key, 1)
+	second := wait(t, t.Context(), b, key, 30*time.Second)
+	awaitQueue(t, servers, key, 2)
+	hard, cancel := context.WithCancel(t.Context())
+	cancel()
+	_ = dead.Close(hard)
+	is(t, first.Fail(t), redlock.ErrClosed)
+	began := time.Now()
+	give(t, held)
+	lock := second.Get(t)
+	if took := second.At.Sub(began); took > backoff {
+		t.Errorf("the next waiter came %v after the release", took)
+	}
+	give(t, lock)
+}
+
+// jain is Jain's index of fairness: 1 when all have got the same, 1/n when one has got everything.
+func jain(counts []int) float64 {
+	var sum, squares float64
+	for _, c := range counts {
+		sum += float64(c)
+		squares += float64(c) * float64(c)
+	}
+	return sum * sum / (float64(len(counts)) * squares)
+}
+
+func TestManyLockersShareAKeyFairly(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	const lockers, locks = 16, 480
+	counts := make([]int, lockers)
+	var total int // guarded by the lock
+	ctx, stop := context.WithTimeout(t.Context(), 60*time.Second)
+	defer stop()
+	all := make([]*redlock.Locker, lockers)
+	for i := range all {
+		all[i] = dial(t, servers, redlock.Options{})
+	}
+	done := make(chan struct{})
+	for i, l := range all {
+		go func() {
+			defer func() { done <- struct{}{} }()
+			for ctx.Err() == nil {
+				lock, err := l.Acquire(ctx, key, 10*time.Second)
+				if err != nil {
+					return
+				}
+				counts[i]++
+				if total++; total >= locks {
+					stop()
+				}
+				_ = lock.Release(ctx)
+			}
+		}()
+	}
+	began := time.Now()
+	for range all {
+		<-done
+	}
+	t.Logf("%v in %v: %.3f", counts, time.Since(began).Round(time.Millisecond), jain(counts))
+	if total < locks {
+		t.Errorf("%d locks in a minute, want %d", total, locks)
+	}
+	if fair := jain(counts); fair < 0.9 {
+		t.Errorf("Jain's index is %.3f, want above 0.9: %v", fair, counts)
+	}
+	if greedy := jain([]int{locks, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}); greedy > 0.1 {
+		t.Errorf("control: the index of a greedy Locker is %.3f", greedy)
+	}
+}
+
+// A refusal is an answer: nothing was set, so nothing has to be removed, and waiters spare the masters a release.
+func TestARefusedAcquisitionIsNotReleased(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	// A request that is not answered in time is released, since the master may have granted it.
+	patient := redlock.Options{RequestTimeout: 20 * time.Second}
+	holders, others := dial(t, servers, patient), dial(t, servers, patient)
+	held := take(t, holders, key, time.Minute)
+	redistest.Eventually(t, 20*time.Second, func() bool { return calls(t, servers, "set") == len(servers) },
+		"the third master has the key, too")
+	reads, asked := calls(t, servers, "get"), calls(t, servers, "set")
+	const attempts = 5
+	for range attempts {
+		if _, err := others.TryAcquire(t.Context(), key, time.Minute); !errors.Is(err, redlock.ErrHeld) {
+			t.Fatal(err)
+		}
+	}
+	closeLocker(t, others) // waits for all that is in flight: a master must not read it after the release
+	give(t, held)
+	closeLocker(t, holders)
+	// An attempt reads the key once to report its holder, and so does the release that finds it. On a busy machine, a
+	// master that is far behind the others is spared attempts.
+	asked = calls(t, servers, "set") - asked
+	if asked < 2*attempts || asked > 3*attempts {
+		t.Fatalf("%d attempts asked 3 masters %d times", attempts, asked)
+	}
+	if got, want := calls(t, servers, "get")-reads, asked+len(servers); got != want {
+		t.Errorf("%d requests and a release read the key %d times on 3 masters, want %d", asked, got, want)
+	}
+}

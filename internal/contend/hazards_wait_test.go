@@ -1,0 +1,458 @@
+package contend_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/soak"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// closed makes a Locker over masters that is closed with the test.
+func closed(t *testing.T, over []redlock.Master, opts redlock.Options) *redlock.Locker {
+	t.Helper()
+	opts.Clock = newClock()
+	l, err := redlock.New(over, opts)
+	must(t, err)
+	t.Cleanup(func() { must(t, l.Close(context.Background())) })
+	return l
+}
+
+func hearsAll() bool { return false }
+
+// gets acquires within d, or fails.
+func gets(t *testing.T, l *redlock.Locker, k string, d time.Duration, opts ...redlock.Option) *redlock.Lock {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	lock, err := l.Acquire(ctx, k, longTTL, opts...)
+	if err != nil {
+		t.Fatalf("%q, which is free, was not acquired within %v: %v", k, d, err)
+	}
+	return lock
+}
+
+func TestHazard45AWaiterForSeveralKeysDoesNotHoldUpOneThatIsFree(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		masters.Behave(away(time.Millisecond))
+		l := masters.Locker(t, redlock.Options{})
+		held := gets(t, l, "b", time.Second, redlock.AutoRenew())
+		ctx, cancel := context.WithCancel(t.Context())
+		both := wait(t, ctx, l, "a", longTTL, redlock.AndKeys("b"))
+		settle(soak.Or(2*time.Minute, time.Hour))
+		for range 100 { // a is free, and stays usable
+			must(t, gets(t, l, "a", livenessBound).Release(t.Context()))
+		}
+		cancel()
+		is(t, both.Fail(t), context.Canceled)
+		must(t, held.Release(t.Context()))
+	})
+}
+
+func TestHazard45AHolderThatWaitsForASecondLockDoesNotBlockItsFirstKey(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.Locker(t, redlock.Options{})
+		b := gets(t, l, "b", time.Second, redlock.AutoRenew())
+		ctx, cancel := context.WithCancel(t.Context())
+		both := wait(t, ctx, l, "a", longTTL, redlock.AndKeys("b"))
+		settle(time.Second)
+		a := gets(t, l, "a", livenessBound) // b's holder wants a: it would wait for itself
+		must(t, a.Release(t.Context()))
+		must(t, b.Release(t.Context()))
+		must(t, both.Get(t).Release(t.Context()))
+		cancel()
+	})
+}
+
+// The keys change hands in so little time that they are never free together by chance.
+func TestHazard45AWaiterForSeveralKeysIsNotStarvedByThoseForOne(t *testing.T) {
+	for _, holds := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond} {
+		bubble(t, 3, func(t *testing.T, masters fakes) {
+			masters.Behave(away(2 * time.Microsecond))
+			l := masters.Locker(t, redlock.Options{})
+			ctx, cancel := context.WithCancel(t.Context())
+			var streams sync.WaitGroup
+			var cycles atomic.Int64
+			for i, k := range []string{"a", "a", "a", "b", "b", "b"} {
+				streams.Go(func() {
+					pass(time.Duration(i) * holds / 7)
+					for ctx.Err() == nil {
+						lock, err := l.Acquire(ctx, k, longTTL)
+						if err != nil {
+							return
+						}
+						pass(holds)
+						_ = lock.Release(ctx)
+						cycles.Add(1)
+					}
+				})
+			}
+			settle(time.Second)
+			for range 5 {
+				began := time.Now()
+				lock := gets(t, l, "a", 5*time.Second, redlock.AndKeys("b"))
+				t.Logf("holds of %v: both keys after %v", holds, time.Since(began))
+				must(t, lock.Release(t.Context()))
+			}
+			before := cycles.Load()
+			settle(time.Second)
+			if n := cycles.Load() - before; n == 0 {
+				t.Error("the streams stand still: nothing could have starved it")
+			}
+			cancel()
+			streams.Wait()
+		})
+	}
+}
+
+func TestHazard45AWaiterWhoseTimeoutIsTooShortDoesNotHoldUpOthers(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		masters.Behave(away(30 * time.Millisecond))
+		l := masters.Locker(t, redlock.Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		var hopeless []*waiting
+		for range 3 { // 10 ms for a request
+			hopeless = append(hopeless, wait(t, ctx, l, key, 200*time.Millisecond))
+		}
+		settle(time.Second)
+		gets(t, l, key, 2*livenessBound).Release(t.Context())
+		cancel()
+		for _, w := range hopeless {
+			is(t, w.Fail(t), context.Canceled)
+		}
+	})
+}
+
+func TestHazard45AWaiterWithALongRetryEveryDoesNotDelayOthers(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		for _, m := range masters {
+			m.Take("dead", 9*time.Second)
+		}
+		l := masters.Locker(t, redlock.Options{})
+		seldom := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(time.Hour), redlock.MaxAttempts(3))
+		settle(time.Second)
+		began := time.Now()
+		second := wait(t, t.Context(), l, key, longTTL)
+		first := seldom.Get(t) // the order stays: it is asked for as often as the second would
+		if late := time.Since(began) - 8*time.Second; late > livenessBound {
+			t.Errorf("the waiter came %v after the key had expired", late)
+		}
+		must(t, first.Release(t.Context()))
+		must(t, second.Get(t).Release(t.Context()))
+	})
+}
+
+// If a waiter can't use a notification, the notification goes to the next waiter. Otherwise a free key would stay
+// unclaimed until a waiter's pause ends.
+func TestHazard45ANotificationThatCanNotBeUsedIsPassedOn(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		all, over := sharings(masters, hearsAll)
+		holder, first, second := closed(t, over, redlock.Options{}), closed(t, over, redlock.Options{}),
+			closed(t, over, redlock.Options{})
+		a := gets(t, holder, "a", time.Second)
+		ctx, cancel := context.WithCancel(t.Context())
+		both := wait(t, ctx, first, "a", longTTL, redlock.AndKeys("b"), redlock.RetryEvery(time.Hour))
+		settle(time.Second)
+		b := gets(t, holder, "b", time.Second) // from now on it is b that is in its way
+		one := wait(t, t.Context(), second, "a", longTTL, redlock.RetryEvery(time.Hour))
+		settle(time.Second)
+		began := time.Now()
+		must(t, a.Release(t.Context())) // the masters notify the first, which has waited longer
+		lock := one.Get(t)
+		if took := time.Since(began); took > livenessBound {
+			t.Errorf("the key was free, and the second Locker came %v later", took)
+		}
+		synctest.Wait()
+		// not by those on which the first had given up before the release came, or the second had the key already
+		twice := 0
+		for _, m := range all {
+			if m.notified == 2 {
+				twice++
+			}
+		}
+		if twice == 0 {
+			t.Error("no master has notified twice: this is about the second notification")
+		}
+		must(t, lock.Release(t.Context()))
+		cancel()
+		is(t, both.Fail(t), context.Canceled)
+		must(t, b.Release(t.Context()))
+	})
+}
+
+func TestHazard46MaxAttemptsBoundsTheWaitInAQueue(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.Locker(t, redlock.Options{})
+		held := acquire(t, l, longTTL, redlock.AutoRenew())
+		ctx, cancel := context.WithCancel(t.Context())
+		first := wait(t, ctx, l, key, longTTL)
+		settle(time.Second)
+		for _, test := range []struct {
+			opts        []redlock.Option
+			least, most time.Duration
+		}{
+			{[]redlock.Option{redlock.MaxAttempts(1)}, 0, 0},
+			{[]redlock.Option{redlock.MaxAttempts(3)}, 3 * time.Millisecond, 2 * 64 * time.Millisecond},
+			{
+				[]redlock.Option{redlock.MaxAttempts(3), redlock.RetryEvery(time.Second)},
+				2 * time.Second,
+				2 * time.Second,
+			},
+		} {
+			began := time.Now()
+			_, err := l.Acquire(within(t, time.Minute), key, longTTL, test.opts...)
+			took := time.Since(began)
+			is(t, err, redlock.ErrHeld)
+			isNot(t, err, context.DeadlineExceeded)
+			var q *redlock.QuorumError
+			if !errors.As(err, &q) || q.N != 3 {
+				t.Errorf("%v: the last attempt has to ask the masters", err)
+			}
+			if took > test.most || took < test.least {
+				t.Errorf("the wait took %v, want %v to %v", took, test.least, test.most)
+			}
+		}
+		cancel()
+		is(t, first.Fail(t), context.Canceled)
+		must(t, held.Release(t.Context()))
+	})
+}
+
+func TestHazard46AQueuedAttemptThatReachesTheFrontSucceeds(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.Locker(t, redlock.Options{})
+		held := acquire(t, l, longTTL)
+		first := wait(t, t.Context(), l, key, longTTL)
+		settle(time.Second)
+		second := wait(t, t.Context(), l, key, longTTL, redlock.MaxAttempts(5), redlock.RetryEvery(time.Second))
+		settle(1500 * time.Millisecond)
+		must(t, held.Release(t.Context()))
+		must(t, first.Get(t).Release(t.Context()))
+		must(t, second.Get(t).Release(t.Context()))
+	})
+}
+
+// When a writer's context ends, the Locker removes its claim, even if other waiters of the Locker remain: some may be
+// readers.
+func TestHazard49AWriterThatGivesUpLeavesNoClaimToItsOwnReaders(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
+	held := take(t, a, key, longTTL, redlock.Shared())
+	ctx, cancel := context.WithCancel(t.Context())
+	writer := wait(t, ctx, b, key, longTTL, redlock.Exclusive())
+	awaitQueue(t, servers, key, 1)
+	reader := wait(t, t.Context(), b, key, longTTL, redlock.Shared())
+	claims := func() (n int) {
+		for _, s := range servers { // the mark of our sorted sets has the least score of all
+			count, err := s.Client().ZCount(t.Context(), key, "(-9007199254740991", "(0").Result()
+			if err != nil && strings.HasPrefix(err.Error(), "WRONGTYPE") {
+				continue // there is one hold alone, which is a string
+			}
+			must(t, err)
+			n += int(count)
+		}
+		return n
+	}
+	if claims() < 2 {
+		t.Fatal("the writer has left no claim")
+	}
+	cancel()
+	is(t, writer.Fail(t), context.Canceled)
+	redistest.Eventually(t, 500*time.Millisecond, func() bool { return claims() == 0 },
+		"the claim, which would last a second, to be gone")
+	give(t, reader.Get(t))
+	give(t, held)
+}
+
+func TestHazard51AWaitThatCanNotSucceedEnds(t *testing.T) {
+	for what, reply := range map[string]error{
+		"password": refuses("WRONGPASS invalid username-password pair or user is disabled."),
+		"right":    refuses("NOPERM this user has no permissions to run the 'set' command"),
+		"type":     refuses("WRONGTYPE Operation against a key holding the wrong kind of value"),
+		"database": refuses("ERR DB index is out of range"),
+	} {
+		bubble(t, 5, func(t *testing.T, masters fakes) {
+			l := masters.Locker(t, redlock.Options{})
+			for _, m := range masters[:3] {
+				m.Behave(on(single.Acquire, act{Err: reply}))
+			}
+			ctx := within(t, time.Hour)
+			_, err := l.Acquire(ctx, key, longTTL)
+			is(t, err, redlock.ErrMisconfigured)
+			is(t, err, redlock.ErrNoQuorum)
+			isNot(t, err, redlock.ErrHeld, context.DeadlineExceeded)
+			if _, err := l.TryAcquire(ctx, key, longTTL); !errors.Is(err, redlock.ErrMisconfigured) {
+				t.Errorf("%s: TryAcquire: %v", what, err)
+			}
+			// A quorum of the other masters is enough. Acquire waits out an outage, and also a fault that only looks
+			// like one.
+			masters[0].Behave(nil)
+			must(t, acquire(t, l, longTTL).Release(t.Context()))
+			masters[0].Behave(on(single.Acquire, act{Err: errSilent}))
+			w := wait(t, ctx, l, key, longTTL)
+			settle(redlock.MendTime + 5*time.Second)
+			masters[0].Behave(nil)
+			must(t, w.Get(t).Release(t.Context()))
+		})
+	}
+}
+
+func TestHazard51AWrongPasswordEndsTheWait(t *testing.T) {
+	servers := redistest.StartN(t, 3, redistest.WithPassword("right"))
+	addresses := make([]string, len(servers))
+	for i, s := range servers {
+		addresses[i] = "redis://:wrong@" + s.Addr()
+	}
+	l, err := redlock.Dial(t.Context(), addresses, redlock.Options{})
+	must(t, err)
+	defer closeLocker(t, l)
+	_, err = l.Acquire(t.Context(), key, longTTL, redlock.MaxOutage(time.Second))
+	is(t, err, redlock.ErrMisconfigured)
+}
+
+func TestHazard51MaxOutageBoundsForHowLongAnOutageIsWaitedOut(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.Locker(t, redlock.Options{})
+		for _, m := range masters {
+			m.Take("somebody", 10*time.Second)
+		}
+		gone := on(single.Acquire, act{Err: errSilent})
+		began := time.Now()
+		first := wait(t, t.Context(), l, key, longTTL, redlock.MaxOutage(3*time.Second))
+		synctest.Wait()
+		second := wait(t, t.Context(), l, key, longTTL, redlock.MaxOutage(5*time.Second)) // in line behind it
+		// it is held: that is no outage
+		settle(8 * time.Second)
+		masters.Behave(gone)
+		settle(2 * time.Second)
+		masters.Behave(nil) // two seconds are shorter than three
+		settle(time.Second)
+		masters.Behave(gone)
+		_ = first.Get(t) // and is not released
+		err := second.Fail(t)
+		is(t, err, redlock.ErrNoQuorum)
+		isNot(t, err, redlock.ErrHeld)
+		if took := time.Since(began); took < 15*time.Second || took > 17*time.Second {
+			t.Errorf("the second wait ended after %v, want five seconds after the eleventh", took)
+		}
+		masters.Behave(nil)
+	})
+}
+
+// readyAfter is a master that takes this long to make a subscription; with 0 it is made at once, before Listen
+// returns.
+type readyAfter struct {
+	*fake
+	after time.Duration
+}
+
+func (m readyAfter) Listen(_ string, ready func(), _ func(string)) (stop func()) {
+	if m.after == 0 {
+		ready()
+		return func() {}
+	}
+	timer := time.AfterFunc(m.after, ready)
+	return func() { timer.Stop() }
+}
+
+func TestHazard56AListenerMayCallReadyAtOnce(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		over := make([]redlock.Master, len(masters))
+		for i, m := range masters {
+			m.Take("somebody", time.Second)
+			over[i] = readyAfter{m, 0}
+		}
+		l := closed(t, over, redlock.Options{})
+		must(t, gets(t, l, key, 2*time.Second).Release(t.Context()))
+	})
+}
+
+func TestHazard65CloseTakesWaitersOutOfTheMastersQueues(t *testing.T) {
+	for name, slow := range map[string]time.Duration{
+		"between attempts": 0, "in the middle of an attempt": 30 * time.Millisecond,
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, masters fakes) {
+				all, over := sharings(masters, hearsAll)
+				masters.Behave(away(2 * time.Millisecond))
+				for _, m := range masters {
+					m.Take("somebody", time.Hour)
+				}
+				l, err := redlock.New(over, redlock.Options{Clock: newClock()})
+				must(t, err)
+				first, second := wait(t, t.Context(), l, key, longTTL), wait(t, t.Context(), l, key, longTTL)
+				settle(time.Second)
+				if len(all[0].queues[key]) != 1 {
+					t.Fatal("the waiter is in no queue")
+				}
+				if slow > 0 { // the next attempt is on its way when the Locker is closed, and is refused afterwards
+					masters.Behave(on(single.Acquire, act{Before: slow}))
+					before := masters.Asked()
+					for masters.Asked() == before {
+						pass(time.Millisecond)
+					}
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				must(t, l.Close(ctx))
+				for _, m := range all {
+					if n := len(m.queues[key]); n != 0 {
+						t.Errorf("%s: the closed Locker still waits in the queue", m.Name())
+					}
+				}
+				is(t, first.Fail(t), redlock.ErrClosed)
+				is(t, second.Fail(t), redlock.ErrClosed)
+			})
+		})
+	}
+}
+
+func TestHazard65CloseLeavesTheQueuesWithinItsContext(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		for _, m := range masters {
+			m.Take("somebody", time.Hour)
+		}
+		l, err := redlock.New([]redlock.Master{masters[0], masters[1], masters[2]}, redlock.Options{Clock: newClock()})
+		must(t, err)
+		w := wait(t, t.Context(), l, key, longTTL)
+		settle(time.Second)
+		masters.Behave(on(single.Leave, act{Lost: true}))
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		_ = l.Close(ctx)
+		if took := time.Since(began); took > 100*time.Millisecond {
+			t.Errorf("Close took %v", took)
+		}
+		is(t, w.Fail(t), redlock.ErrClosed)
+		settle(2 * time.Second) // what is under way ends by its own timeout
+	})
+}
+
+func TestHazard66TheSubscriptionBecomingReadyUsesNoAttempt(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		over := make([]redlock.Master, len(masters))
+		for i, m := range masters {
+			m.Take("somebody", time.Hour)
+			over[i] = readyAfter{m, 3 * time.Millisecond}
+		}
+		l := closed(t, over, redlock.Options{})
+		began := time.Now()
+		_, err := l.Acquire(t.Context(), key, longTTL, redlock.MaxAttempts(2), redlock.RetryEvery(time.Second))
+		is(t, err, redlock.ErrHeld)
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("two attempts, a second apart, took %v", took)
+		}
+		if n := rounds(masters); n != 3 {
+			t.Errorf("%d rounds, want two and the round that checks for a missed release", n)
+		}
+	})
+}

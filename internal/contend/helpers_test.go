@@ -1,0 +1,71 @@
+package contend_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed-624411e5/redlock/internal/mutant/mutanttest"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
+)
+
+func TestMain(m *testing.M) {
+	redistest.AtOnce(8) // most of those that are parallel wait for locks to end
+	goleak.VerifyTestMain(m)
+}
+
+// TestTheTestsNoticeMutants runs this package's tests for single mistakes in builds with the mistakes.
+func TestTheTestsNoticeMutants(t *testing.T) { mutanttest.MustFail(t) }
+
+const (
+	key      = locktest.Key
+	longTTL  = locktest.LongTTL
+	promptly = locktest.Promptly
+)
+
+type (
+	act     = locktest.Act
+	clock   = locktest.Clock
+	fake    = locktest.Fake
+	fakes   = locktest.Fakes
+	refuses = locktest.Refuses
+	waiting = locktest.Waiting
+)
+
+var (
+	acquire      = locktest.Acquire
+	awaitEars    = locktest.AwaitEars
+	awaitQueue   = locktest.AwaitQueue
+	away         = locktest.Away
+	bubble       = locktest.Bubble
+	calls        = locktest.Calls
+	closeLocker  = locktest.CloseLocker
+	closesAtLast = locktest.ClosesAtLast
+	dial         = locktest.Dial
+	errSilent    = locktest.ErrSilent
+	everywhere   = locktest.Everywhere
+	give         = locktest.Give
+	inMemory     = locktest.InMemory
+	is           = locktest.Is
+	isNot        = locktest.IsNot
+	joint        = locktest.Joint
+	listening    = locktest.Listening
+	memLocker    = locktest.MemLocker
+	must         = locktest.Must
+	newClock     = locktest.NewClock
+	newFakes     = locktest.NewFakes
+	ofSet        = locktest.OfSet
+	on           = locktest.On
+	onlyIs       = locktest.OnlyIs
+	pass         = locktest.Pass
+	refuseAll    = locktest.RefuseAll
+	sent         = locktest.Sent
+	settle       = locktest.Settle
+	soon         = locktest.Soon
+	take         = locktest.Take
+	try          = locktest.Try
+	urls         = locktest.URLs
+	wait         = locktest.Wait
+	within       = locktest.Within
+)

@@ -1,0 +1,151 @@
+package contend_test
+
+import (
+	"context"
+	"crypto/x509"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// MaxHold shorter than the way to the masters: Acquire returns a lock that is over.
+func TestALockWhoseMaxHoldIsOverIsNotReturned(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		masters.Behave(away(30 * time.Millisecond))
+		l := masters.Locker(t, redlock.Options{})
+		_, err := l.TryAcquire(t.Context(), key, 10*time.Second, redlock.MaxHold(20*time.Millisecond))
+		is(t, err, redlock.ErrExpired)
+		settle(time.Second)
+		if n := masters.Holders(""); n > 0 {
+			t.Errorf("the key is left on %d masters", n)
+		}
+	})
+}
+
+// masters that answer with an error for one key count as an outage for the waiters of another.
+func TestFaultsOfAnotherKeyDoNotCountForMaxOutage(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.Locker(t, redlock.Options{})
+		for _, m := range masters {
+			m.Take("somebody", 10*time.Second)
+			m.Behave(func(r *single.Request) act {
+				if r.Op == single.Acquire && r.Keys[0] == "list" {
+					return act{Err: refuses("WRONGTYPE Operation against a key holding the wrong kind of value")}
+				}
+				return act{}
+			})
+		}
+		w := wait(t, t.Context(), l, key, longTTL, redlock.MaxOutage(3*time.Second), redlock.RetryEvery(30*time.Second))
+		settle(time.Second)
+		_, err := l.TryAcquire(t.Context(), "list", longTTL)
+		t.Logf("list: %v", err)
+		settle(5 * time.Second)
+		for _, m := range masters {
+			if n := m.Count(single.Acquire); n > 4 {
+				t.Errorf("%s was asked %d times", m.Name(), n)
+			}
+		}
+		settle(30 * time.Second)
+		must(t, w.Get(t).Release(t.Context()))
+	})
+}
+
+// descheduled is a clock at which goroutines that are about to tell how an acquisition returned stop until they may go
+// on.
+type descheduled struct {
+	*clock
+	goOn chan struct{}
+}
+
+func (c descheduled) Now() time.Duration {
+	pcs := make([]uintptr, 4)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	for f, more := frames.Next(); ; f, more = frames.Next() {
+		if strings.HasSuffix(f.Function, "observeReturn") {
+			<-c.goOn
+		}
+		if !more {
+			return c.clock.Now()
+		}
+	}
+}
+
+// Close returned before the last events.
+func TestCloseWaitsForTheLastEvents(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		var returned atomic.Int64
+		ms := make([]redlock.Master, 3)
+		for i, m := range masters {
+			m.Take("somebody", time.Hour)
+			ms[i] = m
+		}
+		clock := descheduled{newClock(), make(chan struct{})}
+		l, err := redlock.New(ms, redlock.Options{Clock: clock, Observer: func(e redlock.Event) {
+			if e.Kind == redlock.EventReturned {
+				returned.Add(1)
+			}
+		}})
+		must(t, err)
+		for range 4 {
+			go func() { _, _ = l.Acquire(context.Background(), key, longTTL) }()
+		}
+		go func() { _, _ = l.TryAcquire(context.Background(), key, longTTL) }()
+		synctest.Wait() // four wait for the lock, one is about to return
+		closed := make(chan error, 1)
+		go func() { closed <- l.Close(context.Background()) }()
+		synctest.Wait() // all five are about to return
+		select {
+		case err := <-closed:
+			closed <- err
+			t.Error("Close did not wait for the calls that are about to return")
+		default:
+		}
+		close(clock.goOn)
+		must(t, <-closed)
+		synctest.Wait()
+		if n := returned.Load(); n != 5 {
+			t.Errorf("5 acquisitions returned, and %d events told so", n)
+		}
+	})
+}
+
+func unknownAuthority(*single.Request) act { return act{Err: x509.UnknownAuthorityError{}} }
+
+// A certificate was renewed a while ago. The first call since then is the probe. Until it succeeds, other calls are
+// refused with the error that an earlier call met.
+func TestEarlierFaultsOfMastersThatAreDownEndNoWait(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.Locker(t, redlock.Options{RequestTimeout: 10 * time.Second})
+		masters.Behave(unknownAuthority)
+		for range 5 {
+			_, err := l.TryAcquire(t.Context(), key, longTTL)
+			is(t, err, redlock.ErrMisconfigured)
+			// between two sweeps of the janitor, whose requests are probes, too
+			settle(time.Second + 30*time.Millisecond)
+		}
+		settle(time.Minute + 100*time.Millisecond)
+		masters.Behave(away(time.Second))
+		probe := wait(t, t.Context(), l, key, longTTL)
+		synctest.Wait()
+		other := wait(t, t.Context(), l, "another", longTTL)
+		must(t, other.Get(t).Release(t.Context()))
+		must(t, probe.Get(t).Release(t.Context()))
+
+		// An error that was met since the wait began counts, even if another call met it.
+		masters.Behave(unknownAuthority)
+		for range 5 {
+			_, _ = l.TryAcquire(t.Context(), key, longTTL)
+			settle(time.Second + 30*time.Millisecond)
+		}
+		for _, key := range []string{key, "another"} {
+			_, err := l.Acquire(t.Context(), key, longTTL)
+			is(t, err, redlock.ErrMisconfigured)
+		}
+	})
+}

@@ -1,0 +1,444 @@
+package contend_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/soak"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// This file judges liveness inside a process. If a key is free on a majority of masters and a goroutine waits for it,
+// then this goroutine or another one takes the key within a bound. It does not matter what else the process waits
+// for.
+
+// livenessBound is that bound. A waiter pauses for 200 ms at most if nothing wakes it, a favour lasts 256 ms, and a
+// few waiters in front may make an attempt each.
+const livenessBound = time.Second
+
+// wish is one acquisition that waits.
+type wish struct {
+	what  string
+	keys  []string
+	owner string        // of a reentrant one
+	since time.Duration // since when all its keys have been free
+	free  bool
+}
+
+// liveness watches wishes and the masters.
+type liveness struct {
+	masters []*sharing
+	began   time.Time
+
+	mu     sync.Mutex
+	wishes map[*wish]bool
+	judged int // wishes for something that was free
+	faults []string
+}
+
+// want records that a goroutine waits, until done is called.
+func (v *liveness) want(what, owner string, keys ...string) (done func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	w := &wish{what: what, keys: keys, owner: owner}
+	v.wishes[w] = true
+	return func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		delete(v.wishes, w)
+	}
+}
+
+// watch judges every few milliseconds until stop is closed.
+func (v *liveness) watch(stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		case <-time.After(5 * time.Millisecond):
+			v.judge()
+		}
+	}
+}
+
+func (v *liveness) judge() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	now := time.Since(v.began)
+	for w := range v.wishes {
+		free := v.free(w)
+		switch {
+		case !free || !w.free:
+			w.since = now
+		case now-w.since > livenessBound:
+			v.faults = append(v.faults,
+				fmt.Sprintf("%s waits at %v although %s has been free since %v", w.what, now, strings.Join(w.keys, ","),
+					w.since))
+			w.since = now
+		}
+		if free && !w.free {
+			v.judged++
+		}
+		w.free = free
+	}
+}
+
+// free reports that a majority of masters could grant w.
+func (v *liveness) free(w *wish) bool {
+	n := 0
+	for _, m := range v.masters {
+		if m.could(w.owner, w.keys) {
+			n++
+		}
+	}
+	return n > len(v.masters)/2
+}
+
+// sharing is a fake master that knows shared, exclusive and reentrant locks, and notifies.
+type sharing struct {
+	*fake
+	mu       sync.Mutex
+	held     map[string]map[string]sharedHold // by key and hold
+	queues   map[string][]string              // of waiters, by key
+	hear     map[string]func(string)          // by channel
+	deaf     func() bool                      // a notification gets lost
+	reserved map[string]string                // for whom a key is kept, by key
+	leaves   []single.Request
+	notified int
+}
+
+type sharedHold struct {
+	kind    single.Kind
+	owner   string
+	expires time.Time
+}
+
+// sharings makes such masters, and returns each of these as a redlock.Master too.
+func sharings(all fakes, deaf func() bool) (masters []*sharing, over []redlock.Master) {
+	for _, f := range all {
+		m := newSharing(f, deaf)
+		masters, over = append(masters, m), append(over, m)
+	}
+	return masters, over
+}
+
+func newSharing(f *fake, deaf func() bool) *sharing {
+	return &sharing{
+		fake: f, deaf: deaf, held: map[string]map[string]sharedHold{}, queues: map[string][]string{},
+		hear: map[string]func(string){}, reserved: map[string]string{},
+	}
+}
+
+// Listen implements redlock.Listener; the subscription is made at once.
+func (m *sharing) Listen(channel string, ready func(), heard func(string)) (stop func()) {
+	m.mu.Lock()
+	m.hear[channel] = heard
+	m.mu.Unlock()
+	ready()
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.hear, channel)
+	}
+}
+
+func (m *sharing) Do(ctx context.Context, batch []*single.Call) {
+	var all sync.WaitGroup
+	for _, c := range batch {
+		all.Go(func() {
+			if c.Request.Kind != single.Plain && c.Request.Op != single.Leave {
+				pass(m.Planned(c.Request).Before)
+				c.Reply, c.Err, c.Sent = m.share(c.Request), nil, true
+			} else if why, taken := m.taken(c.Request); taken && c.Request.Op == single.Acquire {
+				pass(m.Planned(c.Request).Before)
+				c.Reply, c.Err, c.Sent = why, nil, true
+			} else {
+				m.fake.Do(ctx, []*single.Call{c})
+			}
+			m.queue(c)
+		})
+	}
+	all.Wait()
+}
+
+// queue keeps arrival queues: a refused waiter enters, and a release notifies the first.
+func (m *sharing) queue(c *single.Call) {
+	r := c.Request
+	if c.Err != nil {
+		return
+	}
+	var notify []func()
+	m.mu.Lock()
+	if r.Op == single.Leave {
+		m.leaves = append(m.leaves, *r)
+	}
+	for _, k := range r.Keys {
+		passOn := r.Op == single.Leave && m.reserved[k] == r.Waiter && !m.fakeHolds(k)
+		if m.reserved[k] == r.Waiter && (r.Op == single.Leave || c.Reply.Outcome == single.Granted) {
+			delete(m.reserved, k)
+		}
+		if r.Waiter != "" && (r.Op != single.Acquire || c.Reply.Outcome == single.Granted) {
+			m.queues[k] = slices.DeleteFunc(m.queues[k], func(w string) bool { return w == r.Waiter })
+		}
+		switch {
+		case r.Op == single.Acquire && c.Reply.Outcome == single.Refused && r.Waiter != "" && k == c.Reply.Key:
+			if !slices.Contains(m.queues[k], r.Waiter) {
+				m.queues[k] = append(m.queues[k], r.Waiter)
+			}
+		case (passOn || r.Op == single.Release && c.Reply.Outcome == single.Granted) && len(m.queues[k]) > 0:
+			next := m.queues[k][0]
+			m.queues[k], m.reserved[k] = m.queues[k][1:], next
+			c.Reply.Called = true
+			if heard := m.hear[single.ChannelPrefix+next]; heard != nil && !m.deaf() {
+				m.notified++
+				notify = append(notify, func() { heard(k) })
+			}
+		}
+	}
+	m.mu.Unlock()
+	for _, f := range notify {
+		f()
+	}
+}
+
+// taken returns the shared hold that blocks a plain acquisition.
+func (m *sharing) taken(r *single.Request) (single.Reply, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, k := range r.Keys {
+		for _, h := range m.live(k) {
+			return single.Reply{Holder: h.owner, TTL: time.Until(h.expires), Key: k}, true
+		}
+	}
+	return single.Reply{}, false
+}
+
+// live are the holds on k that have not expired.
+func (m *sharing) live(k string) map[string]sharedHold {
+	for id, h := range m.held[k] {
+		if !h.expires.After(time.Now()) {
+			delete(m.held[k], id)
+		}
+	}
+	return m.held[k]
+}
+
+// share imitates the scripts for shared keys, except for claims.
+func (m *sharing) share(r *single.Request) single.Reply {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k := r.Keys[0]
+	holds := m.live(k)
+	_, mine := holds[r.Hold]
+	switch r.Op {
+	case single.Release:
+		delete(holds, r.Hold)
+		if mine {
+			return single.Reply{Outcome: single.Granted}
+		}
+		return single.Reply{}
+	case single.Extend:
+		if !mine {
+			return single.Reply{Key: k}
+		}
+	default:
+		if held := m.fakeHolds(k); held {
+			return single.Reply{Key: k, TTL: time.Second, Holder: "plain"}
+		}
+		for _, h := range holds {
+			if h.kind == single.Exclusive && h.owner != r.Owner || h.kind != r.Kind {
+				return single.Reply{Key: k, TTL: time.Until(h.expires), Holder: h.owner}
+			}
+		}
+	}
+	if m.held[k] == nil {
+		m.held[k] = make(map[string]sharedHold)
+	}
+	m.held[k][r.Hold] = sharedHold{r.Kind, r.Owner, time.Now().Add(r.TTL)}
+	return single.Reply{Outcome: single.Granted}
+}
+
+// fakeHolds reports that a plain lock is on k.
+func (m *sharing) fakeHolds(k string) bool {
+	m.fake.Mu.Lock()
+	defer m.fake.Mu.Unlock()
+	return m.Keys[k].Expires.After(time.Now())
+}
+
+// could reports that the master would grant all keys to owner.
+func (m *sharing) could(owner string, keys []string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, k := range keys {
+		if m.fakeHolds(k) {
+			return false
+		}
+		for _, h := range m.live(k) {
+			if owner == "" || h.owner != owner {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// livenessRun lets goroutines of two Lockers use three keys in every way, and returns its judgement.
+func livenessRun(t *testing.T, seed uint64) *liveness {
+	random := rand.New(rand.NewPCG(seed, 7))
+	v := &liveness{began: time.Now(), wishes: make(map[*wish]bool)}
+	over := make([]redlock.Master, 3)
+	for i, f := range newFakes(3) {
+		f.Behave(erratic(rand.New(rand.NewPCG(seed, uint64(i)))))
+		losing := rand.New(rand.NewPCG(seed, uint64(10+i)))
+		m := newSharing(f, func() bool { return losing.IntN(4) == 0 })
+		v.masters, over[i] = append(v.masters, m), m
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	stop := make(chan struct{})
+	var users, watcher sync.WaitGroup
+	watcher.Go(func() { v.watch(stop) })
+	var lockers []*redlock.Locker
+	for range 1 + random.IntN(2) {
+		l, err := redlock.New(over, redlock.Options{Clock: newClock()})
+		must(t, err)
+		lockers = append(lockers, l)
+		for range 2 + random.IntN(6) {
+			u := &wisher{locker: l, judge: v, random: rand.New(rand.NewPCG(seed, random.Uint64()))}
+			users.Go(func() { u.use(ctx, t) })
+		}
+	}
+	if random.IntN(3) == 0 { // one of them is closed in the middle
+		pass(time.Duration(random.IntN(5000)) * time.Millisecond)
+		_ = lockers[0].Close(ctx) // some hold to the end
+	}
+	users.Wait()
+	close(stop)
+	watcher.Wait()
+	for _, l := range lockers {
+		must(t, l.Close(t.Context()))
+	}
+	settle(time.Minute) // what the one that was closed within its context had under way
+	return v
+}
+
+// wisher is one goroutine that takes locks.
+type wisher struct {
+	locker *redlock.Locker
+	judge  *liveness
+	random *rand.Rand
+}
+
+// use acquires, holds and releases, again and again, each time in another way.
+func (u *wisher) use(ctx context.Context, t *testing.T) {
+	pass(time.Duration(u.random.IntN(50)) * time.Millisecond)
+	for ctx.Err() == nil {
+		what, owner, keys, opts := u.draw()
+		waits, cancel := context.WithCancel(ctx)
+		if u.random.IntN(3) == 0 {
+			waits, cancel = context.WithTimeout(ctx, time.Duration(u.random.IntN(3000))*time.Millisecond)
+		}
+		done := u.judge.want(what, owner, keys...)
+		ttl := []time.Duration{10 * time.Second, 20 * time.Second, 300 * time.Millisecond}[u.random.IntN(3)]
+		lock, err := u.locker.Acquire(waits, keys[0], ttl, append(opts, redlock.AutoRenew())...)
+		done()
+		cancel()
+		switch {
+		case errors.Is(err, redlock.ErrClosed):
+			return
+		case err != nil:
+			pass(time.Duration(1+u.random.IntN(20)) * time.Millisecond)
+			continue
+		}
+		u.hold(ctx, t, lock, keys[0])
+		_ = lock.Release(ctx)
+	}
+}
+
+// hold holds for a little, for long, or to the end.
+func (u *wisher) hold(ctx context.Context, t *testing.T, lock *redlock.Lock, k string) {
+	d := time.Duration(u.random.IntN(20)) * time.Millisecond
+	switch u.random.IntN(12) {
+	case 0:
+		d = time.Duration(1+u.random.IntN(3)) * time.Second
+	case 1:
+		d = time.Hour
+	case 2: // enters it again, where it is of such a kind
+		inner, err := u.locker.Acquire(lock.Context(ctx), k, 10*time.Second, redlock.MaxAttempts(3))
+		if err == nil {
+			pass(d)
+			_ = inner.Release(ctx)
+		} else if lock.Err() == nil && !errors.Is(err, redlock.ErrAlreadyHeld) && !errors.Is(err, redlock.ErrClosed) &&
+			ctx.Err() == nil {
+			t.Logf("entering again: %v", err)
+		}
+	}
+	select {
+	case <-ctx.Done():
+	case <-lock.Done():
+	case <-time.After(d):
+	}
+}
+
+// draw chooses a lock and a way to acquire it.
+func (u *wisher) draw() (what, owner string, keys []string, opts []redlock.Option) {
+	keys = []string{"a", "b", "c"}
+	u.random.Shuffle(3, func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	switch u.random.IntN(7) {
+	case 0, 1:
+		keys = keys[:2]
+		opts = append(opts, redlock.AndKeys(keys[1]))
+		what = "many keys"
+	case 2:
+		opts = append(opts, redlock.AndKeys(keys[1], keys[2]))
+		what = "all keys"
+	case 3:
+		keys, what = keys[:1], "a reader"
+		opts = append(opts, redlock.Shared())
+	case 4:
+		owner = fmt.Sprintf("job-%d", u.random.IntN(2))
+		keys, what = keys[:1], owner
+		opts = append(opts, redlock.Reentrant(owner))
+	default:
+		keys, what = keys[:1], "a plain lock"
+	}
+	switch u.random.IntN(8) {
+	case 0:
+		opts = append(opts, redlock.MaxAttempts(1+u.random.IntN(10)))
+	case 1:
+		opts = append(opts, redlock.RetryEvery(time.Duration(1+u.random.IntN(800))*time.Millisecond))
+	}
+	return what, owner, keys, opts
+}
+
+// Hazard 45 as a property: whatever else a process waits for, a free key that one of its goroutines wants is taken.
+func TestAFreeKeyIsTakenWhileItsProcessWaitsForOtherKeys(t *testing.T) {
+	seeds, judged, notified := soak.Or(uint64(8), 60), 0, 0
+	for seed := range seeds {
+		var v *liveness
+		synctest.Test(t, func(t *testing.T) { v = livenessRun(t, seed) })
+		for _, fault := range v.faults {
+			t.Errorf("seed %d: %s", seed, fault)
+		}
+		judged += v.judged
+		for _, m := range v.masters {
+			notified += m.notified
+		}
+		if t.Failed() {
+			break
+		}
+	}
+	if judged < int(seeds)*3 || notified < int(seeds)*10 {
+		t.Errorf("no variety: %d wishes for free keys, %d notifications", judged, notified)
+	}
+	t.Logf("%d wishes for free keys, %d notifications", judged, notified)
+}

@@ -1,0 +1,263 @@
+package contend_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/memmaster"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// Fenced locks are passed on with tokens that were got ahead: see internal/hold/fence.go.
+
+func TestAFencedLockIsPassedOnWithTokensOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := memmaster.New(5)
+		l, other := memLocker(t, masters), memLocker(t, masters)
+		q, lock := newLine(t, l, 5, redlock.Fenced())
+		synctest.Wait()
+		var asked atomic.Int64
+		for _, m := range masters {
+			m.Behave(func(*single.Request) memmaster.Fate { asked.Add(1); return memmaster.Fate{} })
+		}
+		token := lock.Token()
+		for i := 1; i < 5; i++ {
+			must(t, lock.Release(t.Context()))
+			next := q.next(i)
+			if next.Owner() != lock.Owner() || next.Token() != token+uint64(i) || lock.Token() != token+uint64(i)-1 {
+				t.Errorf("lock %d has the token %d after %d, with the ID %s after %s", i, next.Token(), lock.Token(),
+					next.ID(), lock.ID())
+			}
+			lock = next
+		}
+		synctest.Wait()
+		if n := asked.Load(); n != 0 {
+			t.Errorf("the masters were asked %d times by four passes", n)
+		}
+		last := lock.Token()
+		must(t, lock.Extend(t.Context(), passTTL)) // the masters know the token as one that they have given
+		must(t, lock.Release(t.Context()))
+		if later := acquire(t, other, passTTL, redlock.Fenced()); later.Token() <= last {
+			t.Errorf("the next Locker has the token %d, and an earlier lock had %d", later.Token(), last)
+		}
+	})
+}
+
+// If a master has granted another token than the other masters did, its reply says nothing about their spare tokens.
+func TestSpareTokensAreReservedAlsoWhereCountersDiffer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := memmaster.New(3)
+		l, other := memLocker(t, masters), memLocker(t, masters)
+		holder := acquire(t, l, passTTL)
+		q := &line{t: t, l: l}
+		q.add(passTTL, redlock.Fenced())
+		q.add(passTTL, redlock.Fenced())
+		pass(time.Millisecond)      // all masters have refused
+		for i, m := range masters { // and it does not hear of these
+			m.SetCounter(t, key, uint64(time.Now().UnixMicro())+100_000*uint64(i))
+		}
+		must(t, holder.Release(t.Context()))
+		first := q.next(0)
+		must(t, first.Release(t.Context()))
+		second := q.next(1)
+		if second.Owner() != first.Owner() || second.Token() != first.Token()+1 {
+			t.Errorf("the token is %d after %d, with the ID %s after %s", second.Token(), first.Token(), second.ID(),
+				first.ID())
+		}
+		must(t, second.Release(t.Context()))
+		if later := acquire(t, other, passTTL, redlock.Fenced()); later.Token() <= second.Token() {
+			t.Errorf("the next Locker has the token %d, and an earlier lock had %d", later.Token(), second.Token())
+		}
+	})
+}
+
+// TestALockThatHasNoTokenLeftIsReleased: its window is a millisecond or two, which has not begun to pass.
+func TestALockThatHasNoTokenLeftIsReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := memmaster.New(3)
+		const ttl, waiters = 20 * time.Millisecond, 300
+		l := memLocker(t, masters)
+		holder := acquire(t, l, ttl)
+		q := &line{t: t, l: l}
+		for range waiters {
+			q.add(ttl, redlock.Fenced())
+		}
+		must(t, holder.Release(t.Context()))
+		lock := q.next(0)
+		first := map[string]int{lock.Owner(): 1}
+		for i := 1; i < waiters; i++ {
+			before := lock.Token()
+			must(t, lock.Release(t.Context()))
+			if lock = q.next(i); lock.Token() <= before {
+				t.Fatalf("lock %d has the token %d after %d", i, lock.Token(), before)
+			}
+			if first[lock.Owner()] > 0 {
+				first[lock.Owner()]++
+			}
+		}
+		for _, n := range first {
+			if n != 201 { // there are more when time has gone by
+				t.Errorf("%d locks have the first owner value, want the first lock and 200 more", n)
+			}
+		}
+	})
+}
+
+func TestALockIsPassedOnOnlyToAWaiterOfTheSameKind(t *testing.T) {
+	for name, kinds := range map[string][2][]redlock.Option{
+		"plain to fenced":                          {nil, {redlock.Fenced()}},
+		"fenced to plain":                          {{redlock.Fenced()}, nil},
+		"fenced to one whose value has its token":  {{redlock.Fenced()}, {redlock.Published("x")}},
+		"one whose value has its token to another": {{redlock.Published("x")}, {redlock.Published("x")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				masters := memmaster.New(3)
+				q, first := newLine(t, memLocker(t, masters), 2, kinds[0]...)
+				q.ends[1]()
+				synctest.Wait()
+				q.add(passTTL, kinds[1]...)
+				q.add(passTTL, kinds[0]...)
+				must(t, first.Release(t.Context()))
+				if next := q.next(2); next.Owner() == first.Owner() {
+					t.Error("the lock was passed on")
+				}
+			})
+		})
+	}
+}
+
+// TestTokensOfPassedLocksAreInOrder: Lockers contend for a lock that all pass on, and two masters lose requests. Their
+// clocks differ by seconds, so that these do not keep the tokens apart.
+func TestTokensOfPassedLocksAreInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := memmaster.New(5)
+		for i, m := range masters[:2] {
+			n := i
+			m.Behave(func(*single.Request) memmaster.Fate {
+				n++
+				return memmaster.Fate{Lost: n%5 == 0, Mute: n%7 == 0}
+			})
+		}
+		var mu sync.Mutex
+		last, passed, owner := uint64(0), 0, ""
+		var group sync.WaitGroup
+		for i := range 3 {
+			l, err := redlock.New(memmaster.Masters(masters),
+				redlock.Options{Clock: memmaster.NewClock(time.Duration(-i) * 10 * time.Second)})
+			must(t, err)
+			closesAtLast(t, l)
+			for range 4 {
+				group.Go(func() {
+					for range 50 {
+						lock, err := l.Acquire(context.Background(), key, time.Second, redlock.Fenced())
+						if err != nil {
+							t.Errorf("Acquire: %v", err)
+							return
+						}
+						mu.Lock()
+						if lock.Token() <= last {
+							t.Errorf("the token is %d after %d", lock.Token(), last)
+						}
+						if lock.Owner() == owner {
+							passed++
+						}
+						last, owner = lock.Token(), lock.Owner()
+						mu.Unlock()
+						pass(100 * time.Microsecond)
+						_ = lock.Release(context.Background()) // masters do not answer
+					}
+				})
+			}
+		}
+		group.Wait()
+		if passed < 100 { // by the first Locker alone: the others' clocks are behind the counters
+			t.Errorf("%d of 600 locks were passed on", passed)
+		}
+	})
+}
+
+// noSpare is a user's own type of Master. It does not support spare tokens.
+type noSpare struct{ *memmaster.Master }
+
+func (m noSpare) Do(ctx context.Context, batch []*single.Call) {
+	kept := make([]*single.Request, len(batch))
+	for i, c := range batch {
+		kept[i] = c.Request
+		r := *c.Request
+		r.Spare = 0
+		c.Request = &r
+	}
+	m.Master.Do(ctx, batch)
+	for i, c := range batch {
+		c.Request = kept[i]
+	}
+}
+
+func TestNoSpareTokensAreReservedOnAMasterThatCannot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := memmaster.New(3)
+		var masters []redlock.Master
+		for _, m := range all {
+			masters = append(masters, noSpare{m})
+		}
+		l, err := redlock.New(masters, redlock.Options{Clock: memmaster.NewClock(0)})
+		must(t, err)
+		closesAtLast(t, l)
+		o, err := redlock.New(masters, redlock.Options{Clock: memmaster.NewClock(0)})
+		must(t, err)
+		closesAtLast(t, o)
+		q, first := newLine(t, l, 3, redlock.Fenced())
+		must(t, first.Release(t.Context()))
+		second := q.next(1)
+		must(t, second.Release(t.Context()))
+		third := q.next(2)
+		must(t, third.Release(t.Context()))
+		later := acquire(t, o, passTTL, redlock.Fenced())
+		if later.Token() <= third.Token() {
+			t.Errorf("tokens %d, %d, %d by passing on, then %d by another Locker", first.Token(), second.Token(),
+				third.Token(), later.Token())
+		}
+	})
+}
+
+func TestCountersDoNotRunAwayFromTheClock(t *testing.T) {
+	for _, goroutines := range []int{1, 8} {
+		synctest.Test(t, func(t *testing.T) {
+			masters := memmaster.New(3)
+			for _, m := range masters {
+				m.Behave(func(*single.Request) memmaster.Fate {
+					return memmaster.Fate{Before: 250 * time.Microsecond, After: 250 * time.Microsecond}
+				})
+			}
+			l := memLocker(t, masters)
+			began, n := time.Now(), 0
+			var group sync.WaitGroup
+			for range goroutines {
+				group.Go(func() {
+					for time.Since(began) < 3*time.Second {
+						lock, err := l.Acquire(context.Background(), key, 10*time.Second, redlock.Fenced())
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						n++
+						must(t, lock.Extend(context.Background(), 10*time.Second))
+						must(t, lock.Release(context.Background()))
+					}
+				})
+			}
+			group.Wait()
+			ahead := int64(masters[0].Counter(key)) - time.Now().UnixMicro()
+			if ahead > 50_000 {
+				t.Errorf("%d goroutines: after %d locks in 3s, each extended, the counter is %v ahead of the clock",
+					goroutines, n, time.Duration(ahead)*time.Microsecond)
+			}
+		})
+	}
+}

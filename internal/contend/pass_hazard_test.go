@@ -1,0 +1,459 @@
+package contend_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/memmaster"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/leader"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// These tests try failures of passing locks on, real or possible. An attack on their first form found these
+// failures.
+
+// A process never has a key for longer than the ttl that it asked for, however often the lock was passed on. To show
+// it, two masters lose their data and come back as late as the restart rule demands for that ttl.
+func TestNoPassedLockOutlastsItsTTL(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		const ttl = time.Second
+		a, b := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
+		holder, err := a.Acquire(t.Context(), key, ttl)
+		must(t, err)
+		got := make(chan *redlock.Lock, 2)
+		for range 2 {
+			go func() {
+				k, _ := a.Acquire(within(t, 20*time.Second), key, ttl)
+				got <- k
+			}()
+			synctest.Wait()
+		}
+		must(t, holder.Release(t.Context()))
+		first := <-got
+		for _, m := range masters[:2] { // two crash, and lose their data
+			m.Forget()
+			m.Behave(func(*single.Request) act { return act{Lost: true} })
+		}
+		crashed := time.Now()
+		pass(95 * time.Millisecond)
+		must(t, first.Release(t.Context()))
+		second := <-got
+		pass(time.Until(crashed.Add(ttl + 10*time.Millisecond))) // and 1 %
+		masters.Behave(nil)
+		other, err := b.TryAcquire(t.Context(), key, ttl)
+		must(t, err)
+		if second.Err() == nil && other.Err() == nil {
+			t.Errorf("there are two holders: the passed lock has %v left, the other lock %v", second.Remaining(),
+				other.Remaining())
+		}
+		must(t, other.Release(t.Context()))
+		_ = second.Release(t.Context())
+	})
+}
+
+// A lock that its holder knows to be lost is not passed on.
+func TestALockThatVerifyFoundLostIsNotPassedOn(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		a, b := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
+		q, first := newLine(t, a, 2)
+		for _, m := range masters {
+			m.Forget()
+		}
+		other, err := b.TryAcquire(t.Context(), key, passTTL)
+		must(t, err)
+		if err := first.Verify(t.Context()); !errors.Is(err, redlock.ErrNotHeld) {
+			t.Fatalf("Verify: %v", err)
+		}
+		if err := first.Release(t.Context()); !errors.Is(err, redlock.ErrNotHeld) {
+			t.Errorf("Release of a lock that Verify found lost: %v", err)
+		}
+		second := (*redlock.Lock)(nil)
+		select {
+		case second = <-q.got[1]:
+		case <-time.After(time.Second):
+		}
+		if second != nil && second.Err() == nil && other.Err() == nil {
+			t.Errorf("there are two holders: %s with %v left, %s with %v left", second.ID(), second.Remaining(),
+				other.ID(), other.Remaining())
+		}
+		must(t, other.Release(t.Context()))
+	})
+}
+
+// A check that is under way when its lock is passed on is decided once, and by its own lock.
+func TestVerifyIsDecidedWhileItsLockIsPassedOn(t *testing.T) {
+	for range 20 {
+		bubble(t, 5, func(t *testing.T, masters fakes) {
+			l := masters.Locker(t, redlock.Options{})
+			q, first := newLine(t, l, 3)
+			for _, m := range masters {
+				m.Behave(on(single.Extend, act{Lost: true}))
+			}
+			done := make(chan error, 1)
+			go func() { done <- first.Verify(t.Context()) }()
+			synctest.Wait()
+			must(t, first.Release(t.Context()))
+			second := q.next(1)
+			select {
+			case err := <-done:
+				if err == nil {
+					t.Error("verify: nil")
+				}
+			case <-time.After(time.Hour):
+				t.Fatal("Verify hangs")
+			}
+			for _, m := range masters {
+				m.Behave(nil)
+			}
+			must(t, second.Release(t.Context()))
+		})
+	}
+}
+
+// hooked is a clock that lets something happen after it was read.
+type hooked struct {
+	*clock
+	stop atomic.Pointer[func()]
+}
+
+func (c *hooked) Now() time.Duration {
+	now := c.clock.Now()
+	if f := c.stop.Load(); f != nil {
+		(*f)()
+	}
+	return now
+}
+
+// calling is a master that says it has called another process when a key is released.
+type calling struct{ *fake }
+
+func (m calling) Do(ctx context.Context, batch []*single.Call) {
+	m.fake.Do(ctx, batch)
+	for _, c := range batch {
+		if c.Request.Op == single.Release && c.Err == nil && c.Reply.Outcome == single.Granted {
+			c.Reply.Called = true
+		}
+	}
+}
+
+// Release reads the clock, the window ends, and then Release takes the next waiter from the queue. The reminder
+// reaches the waiter that was taken. The waiter behind it has to try all the same.
+func TestTheNextWaiterTriesWhenTheNotifiedWaiterWasTaken(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		c := &hooked{clock: newClock()}
+		all := make([]redlock.Master, len(masters))
+		for i, m := range masters {
+			all[i] = calling{m}
+		}
+		l, err := redlock.New(all, redlock.Options{Clock: c})
+		must(t, err)
+		closesAtLast(t, l)
+		q, first := newLine(t, l, 3)
+		pass(99 * time.Millisecond)
+		var n atomic.Int32
+		stop := func() {
+			if n.Add(1) == 2 { // the first is Err's, the second pass's
+				c.stop.Store(nil)
+				pass(2 * time.Millisecond)
+			}
+		}
+		c.stop.Store(&stop)
+		must(t, first.Release(t.Context()))
+		second := q.next(1)
+		if second.Owner() != first.Owner() {
+			t.Fatal("not passed on")
+		}
+		pass(5 * time.Second)
+		acquires := masters[0].Count(single.Acquire)
+		must(t, second.Release(t.Context())) // a waiter of another process is called
+		pass(time.Minute)
+		if n := masters.Holders(""); n != 0 {
+			t.Fatalf("%d", n)
+		}
+		t.Logf("%d acquisitions before the release, %d a minute later; the key is free", acquires,
+			masters[0].Count(single.Acquire))
+		select {
+		case <-q.got[2]:
+		case <-time.After(24 * time.Hour):
+			t.Errorf("the last waiter has waited for a free key for a day: %d acquisitions",
+				masters[0].Count(single.Acquire))
+			q.ends[2]()
+		}
+	})
+}
+
+// The time at which a lock needs attention comes while the lock is passed on: nothing of the one before is released
+// when its own validity is over.
+func TestALockThatWasPassedOnNeedsNoAttention(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		c := &hooked{clock: newClock()}
+		l := masters.Locker(t, redlock.Options{Clock: c})
+		holder := acquire(t, l, passTTL)
+		q := &line{t: t, l: l}
+		q.add(passTTL, redlock.MaxHold(95*time.Millisecond), redlock.Grace(50*time.Millisecond))
+		q.add(passTTL)
+		must(t, holder.Release(t.Context()))
+		first := q.next(0)
+		pass(44 * time.Millisecond)
+		grace := first.Remaining() - 50*time.Millisecond
+		var n atomic.Int32
+		stop := func() {
+			if n.Add(1) == 2 { // the first is Err's, the second pass's, with the lock's mutex held
+				c.stop.Store(nil)
+				pass(grace) // now it begins
+				for range 1000 {
+					runtime.Gosched() // whoever is called for that waits for the mutex now
+				}
+			}
+		}
+		c.stop.Store(&stop)
+		must(t, first.Release(t.Context()))
+		second := q.next(1)
+		if second.Owner() != first.Owner() {
+			t.Fatal("not passed on")
+		}
+		pass(60 * time.Millisecond) // the first would be over by now
+		if n := masters.Holders(second.Owner()); second.Err() != nil || n != 3 {
+			t.Errorf("%d masters have the key of a lock that is held for another %v (%v)", n, second.Remaining(),
+				second.Err())
+		}
+		must(t, second.Release(t.Context()))
+	})
+}
+
+// The longest ttl there is does not become negative.
+func TestTheLongestTTLIsPassedOn(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	l := dial(t, servers, redlock.Options{})
+	const ttl = math.MaxInt64
+	holder, err := l.Acquire(t.Context(), key, ttl)
+	must(t, err)
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			k, err := l.Acquire(within(t, promptly), key, ttl)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			must(t, k.Release(t.Context()))
+		})
+	}
+	must(t, holder.Release(t.Context()))
+	all.Wait()
+}
+
+// Whatever holders and waiters do, there is one holder at a time, and the key is free at the end.
+func TestPassingOnWhileEverythingIsCalledAtOnce(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	l := dial(t, servers, redlock.Options{})
+	var inside atomic.Int32
+	var all sync.WaitGroup
+	for n := range 12 {
+		all.Go(func() {
+			for i := range 150 {
+				ttl := longTTL
+				var opts []redlock.Option
+				switch (n + i) % 6 {
+				case 1:
+					opts = append(opts, redlock.AutoRenew())
+				case 2:
+					opts = append(opts, redlock.MaxHold(longTTL))
+				case 3:
+					ttl = longTTL / 2
+				case 4:
+					opts = append(opts, redlock.RetryEvery(time.Minute))
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+(n*i)%50)*time.Millisecond)
+				k, err := l.Acquire(ctx, key, ttl, opts...)
+				if err != nil {
+					cancel()
+					continue
+				}
+				if inside.Add(1) != 1 {
+					t.Error("two goroutines hold the lock")
+				}
+				var users sync.WaitGroup
+				users.Go(func() { <-k.Done() })
+				users.Go(func() { _ = k.Verify(context.Background()) })
+				users.Go(func() { _ = k.Context(context.Background()).Err(); _ = k.Remaining(); _ = k.Until() })
+				if i%7 == 0 {
+					users.Go(func() { _ = k.Extend(context.Background(), longTTL) })
+				}
+				inside.Add(-1)
+				for range 3 {
+					users.Go(func() { _ = k.Release(context.Background()) })
+				}
+				users.Wait()
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	k, err := l.Acquire(within(t, promptly), key, longTTL)
+	must(t, err)
+	must(t, k.Release(t.Context()))
+}
+
+// When a holder dies, its key is free after the ttl that this holder asked for. This is so even if the lock was
+// passed to it by a holder that asked for more.
+func TestAPassedKeyDoesNotOutliveTheTTLOfItsHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := memmaster.New(3)
+		l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: memmaster.NewClock(0)})
+		must(t, err)
+		other := memLocker(t, masters)
+		holder := acquire(t, l, time.Hour)
+		q := &line{t: t, l: l}
+		q.add(time.Hour)
+		q.add(time.Hour)
+		q.add(time.Second) // a third, with a ttl of a second
+		must(t, holder.Release(t.Context()))
+		must(t, q.next(0).Release(t.Context()))
+		must(t, q.next(1).Release(t.Context()))
+		short := q.next(2)
+		if short.Remaining() == 0 {
+			t.Error("the lock is not held")
+		}
+		dead, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := l.Close(dead); !errors.Is(err, context.Canceled) { // as a process that dies: nothing is released
+			t.Errorf("Close: %v", err)
+		}
+		began := time.Now()
+		lock, err := other.Acquire(t.Context(), key, time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("the holder asked for a ttl of 1s and died; the key was free after %v", took)
+		}
+		_ = lock.Release(t.Context())
+	})
+}
+
+func TestTermsOfOneLockerHaveDifferentIDs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := memmaster.New(3)
+		l := memLocker(t, masters)
+		e, err := leader.NewElection(l, key, 10*time.Second)
+		must(t, err)
+		first, err := e.Campaign(t.Context())
+		must(t, err)
+		got := make(chan *leader.Term, 3)
+		for range 2 {
+			go func() {
+				term, err := e.Campaign(t.Context())
+				if err != nil {
+					t.Error(err)
+				}
+				got <- term
+			}()
+			synctest.Wait()
+		}
+		must(t, first.Resign(t.Context()))
+		a := <-got
+		idA := a.ID()
+		h1, _ := e.Leader(t.Context())
+		must(t, a.Resign(t.Context()))
+		b := <-got
+		h2, _ := e.Leader(t.Context())
+		if idA == b.ID() {
+			t.Errorf("two terms, tokens %d and %d, have one ID %s; Leader returned %s and %s", a.Token(), b.Token(),
+				idA, h1.ID, h2.ID)
+		}
+		_ = b.Resign(t.Context())
+	})
+}
+
+// jumping is the clock of a process that stands still while a lock is passed to its second goroutine.
+type jumping struct {
+	*memmaster.Clock
+	jump   atomic.Int64
+	jumped atomic.Bool
+}
+
+func (c *jumping) Now() time.Duration {
+	if c.jump.Load() > 0 && !c.jumped.Load() {
+		var pcs [32]uintptr
+		frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+		for {
+			f, more := frames.Next()
+			if strings.HasSuffix(f.Function, ".takeOver") {
+				c.jumped.Store(true)
+			}
+			if !more {
+				break
+			}
+		}
+	}
+	if c.jumped.Load() {
+		return c.Clock.Now() + time.Duration(c.jump.Load())
+	}
+	return c.Clock.Now()
+}
+
+// lateTo lets a process stand still for half a minute while the first goroutine passes a lock to the second, and
+// returns the result of the second.
+func lateTo(t *testing.T, masters []*memmaster.Master, opts ...redlock.Option) (first, second *redlock.Lock,
+	err error,
+) {
+	t.Helper()
+	clock := &jumping{Clock: memmaster.NewClock(0)}
+	l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: clock})
+	must(t, err)
+	closesAtLast(t, l)
+	holder := acquire(t, l, 10*time.Second)
+	a := wait(t, t.Context(), l, key, 10*time.Second)
+	synctest.Wait()
+	b := wait(t, within(t, time.Minute), l, key, 10*time.Second, opts...)
+	synctest.Wait()
+	must(t, holder.Release(t.Context()))
+	first = a.Get(t)
+	pass(50 * time.Millisecond) // so that the second one has asked, if it does not wait patiently
+	clock.jump.Store(int64(30 * time.Second))
+	must(t, first.Release(t.Context()))
+	<-b.Ended
+	if !clock.jumped.Load() {
+		t.Fatal("the process did not stand still: this shows nothing")
+	}
+	return first, b.Lock, b.Err
+}
+
+// If a passed lock is over before its next holder takes it, the holder does not get it. The wait goes on, as it does
+// after a round that was won too late.
+func TestAnEndedLockIsNotPassedOn(t *testing.T) {
+	for _, opts := range [][]redlock.Option{nil, {redlock.MaxHold(time.Second)}, {redlock.MaxAttempts(1000)}} {
+		synctest.Test(t, func(t *testing.T) {
+			masters := memmaster.New(3)
+			first, second, err := lateTo(t, masters, opts...)
+			must(t, err)
+			pass(time.Millisecond) // it has been on its way to the last master when the others had granted it
+			if second.Owner() == first.Owner() || second.Err() != nil || masters[0].Owner(key) != second.Owner() {
+				t.Errorf("%d options: the second lock is %v, passed on: %t, error: %v", len(opts), second,
+					second.Owner() == first.Owner(), second.Err())
+			}
+			must(t, second.Release(t.Context()))
+		})
+	}
+}
+
+// The passed lock was over, and this was the last attempt of the waiter.
+func TestAWaitWithItsLastAttemptEndsWithALockThatIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, lock, err := lateTo(t, memmaster.New(3), redlock.MaxAttempts(2), redlock.RetryEvery(time.Hour))
+		if lock != nil || !errors.Is(err, redlock.ErrExpired) {
+			t.Errorf("Acquire returned %v, %v, want ErrExpired", lock, err)
+		}
+	})
+}

@@ -1,0 +1,491 @@
+package contend_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// Locks are passed on between goroutines of one Locker: see internal/hold/pass.go.
+
+const passTTL = 10 * time.Second // its window is a tenth of a second
+
+// line is goroutines of one Locker that wait for the key, in this order.
+type line struct {
+	t    *testing.T
+	l    *redlock.Locker
+	got  []chan *redlock.Lock
+	ends []context.CancelFunc
+}
+
+// newLine makes n goroutines wait for a key that another client holds. Then it gives the key to the first of the n,
+// which gets it from the masters.
+func newLine(t *testing.T, l *redlock.Locker, n int, opts ...redlock.Option) (*line, *redlock.Lock) {
+	t.Helper()
+	holder := acquire(t, l, passTTL)
+	q := &line{t: t, l: l}
+	for range n {
+		q.add(passTTL, opts...)
+	}
+	must(t, holder.Release(t.Context()))
+	first := q.next(0)
+	return q, first
+}
+
+// add makes one more goroutine wait.
+func (q *line) add(ttl time.Duration, opts ...redlock.Option) {
+	q.t.Helper()
+	ctx, cancel := context.WithCancel(q.t.Context())
+	q.t.Cleanup(cancel)
+	got := make(chan *redlock.Lock, 1)
+	q.got, q.ends = append(q.got, got), append(q.ends, cancel)
+	go func() {
+		lock, err := q.l.Acquire(ctx, key, ttl, opts...)
+		if err != nil && ctx.Err() == nil && !errors.Is(err, redlock.ErrClosed) {
+			q.t.Errorf("waiter: %v", err)
+		}
+		if lock != nil {
+			q.t.Cleanup(func() { _ = lock.Release(context.Background()) })
+		}
+		got <- lock
+	}()
+	synctest.Wait()
+}
+
+// next returns the lock of the i-th goroutine in the line.
+func (q *line) next(i int) *redlock.Lock {
+	q.t.Helper()
+	select {
+	case lock := <-q.got[i]:
+		if lock == nil {
+			q.t.Fatalf("waiter %d got no lock", i)
+		}
+		return lock
+	case <-time.After(time.Hour):
+		q.t.Fatalf("waiter %d has waited for an hour", i)
+		return nil
+	}
+}
+
+func TestAReleasedLockIsPassedOnWithoutAskingTheMasters(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, masters fakes) {
+		events := make(chan redlock.Event, 1000)
+		l := masters.Locker(t, redlock.Options{Observer: func(e redlock.Event) { events <- e }})
+		q, first := newLine(t, l, 4)
+		synctest.Wait()
+		asked := masters.Asked()
+		ctx := first.Context(t.Context())
+		for i := 1; i < 4; i++ {
+			pass(time.Millisecond)
+			must(t, first.Release(t.Context()))
+			if err := first.Err(); !errors.Is(err, redlock.ErrNotHeld) {
+				t.Errorf("lock %d, which was passed on: Err: %v", i-1, err)
+			}
+			if !errors.Is(context.Cause(ctx), redlock.ErrNotHeld) || !isDone(first) {
+				t.Errorf("lock %d, which was passed on, goes on: %v", i-1, context.Cause(ctx))
+			}
+			must(t, first.Release(t.Context())) // again, and the next one keeps it
+			next := q.next(i)
+			if next.Owner() != first.Owner() || next.Err() != nil {
+				t.Errorf("lock %d: owner %q after %q, %v", i, next.ID(), first.ID(), next.Err())
+			}
+			if left, full := next.Remaining(),
+				passTTL-passTTL/100-2*time.Millisecond; left != full-
+				time.Duration(i)*time.Millisecond {
+				t.Errorf("lock %d has %v left of %v, and was passed on after %d ms", i, left, full, i)
+			}
+			if err := first.Extend(t.Context(), passTTL); !errors.Is(err, redlock.ErrNotHeld) {
+				t.Errorf("Extend of lock %d, which was passed on: %v", i-1, err)
+			}
+			first, ctx = next, next.Context(t.Context())
+		}
+		synctest.Wait()
+		if n := masters.Asked(); n != asked {
+			t.Errorf("the masters were asked %d times by three passes", n-asked)
+		}
+		must(t, first.Extend(t.Context(), passTTL)) // the last has all that an acquired one has
+		must(t, first.Verify(t.Context()))
+		must(t, first.Release(t.Context()))
+		settle(time.Second)
+		if n := masters.Holders(""); n != 0 {
+			t.Errorf("%d masters have the key after the last release", n)
+		}
+		passes := 0
+		for len(events) > 0 {
+			if e := <-events; e.Kind == redlock.EventPass {
+				passes++
+				if !e.Held || e.HeldFor < time.Millisecond || e.Key != key {
+					t.Errorf("event %+v", e)
+				}
+			}
+		}
+		if passes != 3 {
+			t.Errorf("%d EventPass events, want 3", passes)
+		}
+	})
+}
+
+func isDone(k *redlock.Lock) bool {
+	select {
+	case <-k.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// In these cases the next holder has to get its lock from the masters, and then it has another owner value.
+func TestSomeReleasesGoToTheMastersInsteadOfAWaiter(t *testing.T) {
+	for name, tt := range map[string]struct {
+		opts redlock.Options
+		// before changes the lock before it is released.
+		before func(t *testing.T, q *line, lock *redlock.Lock, masters fakes)
+		behind []redlock.Option
+	}{
+		"when the window is over": {before: func(*testing.T, *line, *redlock.Lock, fakes) {
+			pass(100 * time.Millisecond)
+		}},
+		"when it was extended": {before: func(t *testing.T, _ *line, k *redlock.Lock, _ fakes) {
+			must(t, k.Extend(t.Context(), passTTL))
+		}},
+		"when its extension has failed": {before: extendInVain},
+		"when Verify has failed":        {before: verifyInVain},
+		"to one that wants readers out": {behind: []redlock.Option{redlock.Exclusive()}},
+		"to one whose key is to stay":   {behind: []redlock.Option{redlock.MinHold(time.Second)}},
+		"to one that wants more keys":   {behind: []redlock.Option{redlock.AndKeys("another")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, masters fakes) {
+				l := masters.Locker(t, tt.opts)
+				q, first := newLine(t, l, 2, tt.behind...)
+				if tt.before != nil {
+					tt.before(t, q, first, masters)
+				}
+				must(t, first.Release(t.Context()))
+				if next := q.next(1); next.Owner() == first.Owner() {
+					t.Error("the lock was passed on")
+				}
+			})
+		})
+	}
+}
+
+func extendInVain(t *testing.T, _ *line, k *redlock.Lock, masters fakes) {
+	masters[0].Behave(on(single.Extend, act{Err: errSilent}))
+	masters[1].Behave(on(single.Extend, act{Err: errSilent}))
+	if err := k.Extend(t.Context(), passTTL); !errors.Is(err, redlock.ErrNoQuorum) {
+		t.Errorf("Extend: %v", err)
+	}
+}
+
+func verifyInVain(t *testing.T, _ *line, k *redlock.Lock, masters fakes) {
+	masters[0].Behave(on(single.Extend, act{Err: errSilent}))
+	masters[1].Behave(on(single.Extend, act{Err: errSilent}))
+	if err := k.Verify(t.Context()); !errors.Is(err, redlock.ErrNoQuorum) {
+		t.Errorf("Verify: %v", err)
+	}
+}
+
+// The next holder gets no more time than the masters keep the key, and the masters keep the key for no longer than
+// that holder asked for.
+func TestALockIsPassedOnOnlyToAWaiterWhoseTTLCoversIt(t *testing.T) {
+	for _, ttl := range []time.Duration{passTTL / 2, 2 * passTTL} {
+		bubble(t, 3, func(t *testing.T, masters fakes) {
+			l := masters.Locker(t, redlock.Options{})
+			q, first := newLine(t, l, 2)
+			q.add(ttl)
+			must(t, first.Release(t.Context()))
+			second := q.next(1)
+			if second.Owner() != first.Owner() {
+				t.Error("the lock was not passed on to a waiter with the same ttl")
+			}
+			must(t, second.Release(t.Context()))
+			if third := q.next(2); third.Owner() == first.Owner() {
+				t.Errorf("a lock of %v was passed on to one that asks for %v", passTTL, ttl)
+			}
+		})
+	}
+}
+
+// When the window is over, other Lockers have their turn, even if the lock would last long enough for another waiter.
+func TestALockIsPassedOnOnlyWithinItsWindow(t *testing.T) {
+	for after, passed := range map[time.Duration]bool{passTTL / 200: true, time.Second: false} {
+		bubble(t, 3, func(t *testing.T, masters fakes) {
+			l := masters.Locker(t, redlock.Options{})
+			q, first := newLine(t, l, 2)
+			q.ends[1]()
+			synctest.Wait()
+			pass(after)
+			// The waiter asks for no more than the remaining time of the lock, so that only the window can prevent
+			// the passing.
+			whole := first.Remaining() + passTTL/100
+			q.add(time.Duration(float64(whole+2*time.Millisecond) / (1 - redlock.DefaultDriftFactor)))
+			synctest.Wait()
+			must(t, first.Release(t.Context()))
+			if next := q.next(2); (next.Owner() == first.Owner()) != passed {
+				t.Errorf("%v after its acquisition the lock was passed on: %t, want %t", after, !passed, passed)
+			}
+		})
+	}
+}
+
+// TestAPassedLockEndsBeforeItsKeyDoes: whatever was passed on, and to how many, no lock is valid for longer than
+// masters have its key.
+func TestAPassedLockEndsBeforeItsKeyDoes(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.Locker(t, redlock.Options{})
+		q, k := newLine(t, l, 20)
+		owner, passed := k.Owner(), 0
+		for i := 1; i < 20; i++ {
+			pass(9 * time.Millisecond)
+			must(t, k.Release(t.Context()))
+			k = q.next(i)
+			if k.Owner() != owner {
+				break
+			}
+			passed++
+			kept := 0 // one master may have refused the key, which the lock before was yet to leave there
+			for _, m := range masters {
+				m.Mu.Lock()
+				if !m.Keys[key].Expires.Before(k.Until()) {
+					kept++
+				}
+				m.Mu.Unlock()
+			}
+			if kept < 2 {
+				t.Errorf("lock %d is valid until %v, and %d masters keep the key that long", i, k.Until(), kept)
+			}
+		}
+		if passed < 10 || passed > 11 {
+			t.Errorf("%d were passed on, and a window has room for 11", passed)
+		}
+	})
+}
+
+// A master that answers the acquisition late, when the lock has been passed on, is released as any other.
+func TestStragglersOfALockThatWasPassedOnAreReleased(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.Locker(t, redlock.Options{})
+		q, first := newLine(t, l, 3, redlock.AutoRenew())
+		must(t, first.Release(t.Context()))
+		second := q.next(1) // from here on the third master is late
+		settle(time.Second) // past the window: the next acquisition is from the masters
+		masters[2].Behave(on(single.Acquire, act{Before: 300 * time.Millisecond}))
+		q.add(passTTL)
+		q.add(passTTL)
+		must(t, second.Release(t.Context()))
+		third := q.next(2)
+		must(t, third.Release(t.Context()))
+		fourth := q.next(3)
+		if fourth.Owner() != third.Owner() || masters[2].Holder() != "" {
+			t.Fatalf("the third master is not late, or %s was not passed on", third.ID())
+		}
+		must(t, fourth.Release(t.Context()))
+		fifth := q.next(4)
+		if fifth.Owner() != third.Owner() {
+			t.Error("the lock was not passed on twice")
+		}
+		must(t, fifth.Release(t.Context()))
+		settle(time.Second)
+		if n := masters.Holders(""); n != 0 {
+			t.Errorf("%d masters have the key after the last release", n)
+		}
+	})
+}
+
+// A waiter that is cancelled while a lock is passed to it either has the lock or does not. In both cases nothing is
+// left on the masters.
+func TestWaitersThatGiveUpLoseNoPassedLock(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	l := dial(t, servers, redlock.Options{})
+	var inside, passed atomic.Int32
+	last := ""
+	var all sync.WaitGroup
+	crowd := func(patience time.Duration) {
+		for n := range 8 {
+			all.Go(func() {
+				r := rand.New(rand.NewPCG(1, uint64(n)))
+				for range 300 {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(r.Int64N(int64(patience))))
+					lock, err := l.Acquire(ctx, key, longTTL)
+					if err == nil {
+						if inside.Add(1) != 1 {
+							t.Error("two goroutines hold the lock")
+						}
+						if lock.Owner() == last {
+							passed.Add(1)
+						}
+						last = lock.Owner()
+						inside.Add(-1)
+						err = lock.Release(t.Context())
+					} else if ctx.Err() != nil {
+						err = nil
+					}
+					cancel()
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+	}
+	for patience := 2 * time.Millisecond; passed.Load() == 0; patience *= 4 { // on a slow machine all give up too soon
+		if patience > time.Second {
+			t.Fatal("no lock was passed on: this test shows nothing")
+		}
+		crowd(patience)
+	}
+	lock, err := l.Acquire(within(t, promptly), key, longTTL)
+	must(t, err)
+	must(t, lock.Release(t.Context()))
+}
+
+// Close refuses the waiters, and waits for the holder to which the lock was passed.
+func TestCloseRefusesWaitersAndWaitsForAPassedLock(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.Locker(t, redlock.Options{})
+		q, first := newLine(t, l, 3)
+		must(t, first.Release(t.Context()))
+		second := q.next(1)
+		closed := make(chan error)
+		go func() { closed <- l.Close(t.Context()) }()
+		synctest.Wait()
+		if lock := <-q.got[2]; lock != nil {
+			t.Errorf("a waiter got the lock from a Locker that is being closed")
+		}
+		if err := second.Err(); err != nil {
+			t.Errorf("the lock that was passed on: %v", err)
+		}
+		must(t, second.Release(t.Context()))
+		must(t, <-closed)
+		if n := masters.Holders(""); n != 0 {
+			t.Errorf("%d masters have the key", n)
+		}
+	})
+}
+
+// When the context of Close ends, Close ends a lock that was passed on like every other lock.
+func TestCloseEndsAPassedLockWhenItsContextEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := newFakes(3)
+		l, err := redlock.New(masters.Masters(), redlock.Options{Clock: newClock()})
+		must(t, err)
+		q, first := newLine(t, l, 2)
+		must(t, first.Release(t.Context()))
+		second := q.next(1)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := l.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Close: %v", err)
+		}
+		if err := second.Err(); !errors.Is(err, redlock.ErrClosed) {
+			t.Errorf("the lock that was passed on: %v", err)
+		}
+	})
+}
+
+// Others get the key, however many goroutines of one Locker want it all the time.
+func TestOtherLockersGetAKeyThatIsPassedOn(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	greedy, modest := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	var handoffs atomic.Int64
+	for range 8 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				lock, err := greedy.Acquire(ctx, key, longTTL)
+				if err != nil {
+					continue
+				}
+				handoffs.Add(1)
+				must(t, lock.Release(context.Background()))
+			}
+		})
+	}
+	redistest.Eventually(t, promptly, func() bool { return handoffs.Load() > 1000 }, "the lock to be passed on")
+	for range 5 {
+		lock, err := modest.Acquire(within(t, promptly), key, longTTL)
+		must(t, err)
+		must(t, lock.Release(t.Context()))
+	}
+	stop()
+	all.Wait()
+}
+
+// A passed lock is renewed, lapses and has MaxHold as any other.
+func TestAPassedLockIsRenewedAndLapsesLikeAnyOther(t *testing.T) {
+	for name, tt := range map[string]struct {
+		opts []redlock.Option
+		ends time.Duration
+	}{
+		"renewed": {[]redlock.Option{redlock.AutoRenew()}, 0},
+		"lapses":  {nil, passTTL - passTTL/100 - 2*time.Millisecond},
+		"MaxHold": {[]redlock.Option{redlock.AutoRenew(), redlock.MaxHold(15 * time.Second)}, 15 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, masters fakes) {
+				l := masters.Locker(t, redlock.Options{})
+				q, first := newLine(t, l, 3, tt.opts...)
+				must(t, first.Release(t.Context()))
+				second := q.next(1)
+				if second.Owner() != first.Owner() {
+					t.Fatal("the lock was not passed on")
+				}
+				began := time.Now()
+				select {
+				case <-second.Done():
+				case <-time.After(20 * time.Second):
+				}
+				if took := time.Since(began); tt.ends == 0 && second.Err() != nil || tt.ends > 0 &&
+					(took > tt.ends || took < tt.ends*9/10) {
+					t.Errorf("the lock ended after %v, want %v: %v", took, tt.ends, second.Err())
+				}
+				if tt.ends > 0 { // the one behind it is woken by its end
+					q.next(2)
+					return
+				}
+				must(t, second.Release(t.Context()))
+				must(t, q.next(2).Release(t.Context()))
+			})
+		})
+	}
+}
+
+// Passes keep the order of the waiters.
+func TestLocksArePassedOnInTheOrderOfArrival(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.Locker(t, redlock.Options{})
+		q, first := newLine(t, l, 6)
+		q.ends[2]() // one in the middle gives up
+		synctest.Wait()
+		var got []int
+		for k := first; ; {
+			must(t, k.Release(t.Context()))
+			synctest.Wait()
+			i := slices.IndexFunc(q.got, func(c chan *redlock.Lock) bool { return len(c) > 0 })
+			if i == 2 {
+				<-q.got[2]
+				i = slices.IndexFunc(q.got, func(c chan *redlock.Lock) bool { return len(c) > 0 })
+			}
+			if i < 0 {
+				break
+			}
+			got, k = append(got, i), q.next(i)
+		}
+		if want := []int{1, 3, 4, 5}; !slices.Equal(got, want) {
+			t.Errorf("the waiters came in the order %v, want %v", got, want)
+		}
+	})
+}

@@ -1,0 +1,391 @@
+package contend_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/soak"
+	"github.com/seed-624411e5/redlock/redlocktest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// atOnce is the longest time until a notified waiter has its key, where masters answer at once. It is shorter than
+// the pause between two attempts of a waiter that asks seldom.
+const atOnce = time.Second
+
+// holdsFor takes the key for a while, as another process does.
+func holdsFor(t *testing.T, masters redlocktest.Masters, d time.Duration) {
+	t.Helper()
+	settle(d)
+	masters.Release(key)
+}
+
+// The masters keep a position for a minute, and this one is needed for longer.
+func TestAWaiterWithALongRetryEveryIsNotifiedOfALateRelease(t *testing.T) {
+	for _, c := range []struct{ every, held time.Duration }{
+		{30 * time.Second, 59 * time.Second},
+		{10 * time.Minute, 2 * time.Minute},
+		{10 * time.Minute, 9 * time.Minute},
+		{24 * time.Hour, 5 * time.Hour},
+	} {
+		inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
+			masters.Hold(key)
+			w := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(c.every))
+			holdsFor(t, masters, c.held)
+			began := time.Now()
+			must(t, w.Get(t).Release(t.Context()))
+			if took := w.At.Sub(began); took > atOnce {
+				t.Errorf("RetryEvery(%v): the key was held for %v, and the waiter came %v after its release", c.every,
+					c.held, took)
+			}
+		})
+	}
+}
+
+// A waiter keeps its position if the masters do not answer one of its attempts.
+func TestAWaiterKeepsItsPositionAfterALostAttempt(t *testing.T) {
+	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
+		masters.Hold(key)
+		w := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(10*time.Minute))
+		settle(20 * time.Second)
+		masters.Fail(errors.New("cut off"))
+		settle(27 * time.Second)
+		masters.Fail(nil)
+		holdsFor(t, masters, 23*time.Second)
+		began := time.Now()
+		must(t, w.Get(t).Release(t.Context()))
+		if took := w.At.Sub(began); took > atOnce {
+			t.Errorf("the waiter came %v after the release", took)
+		}
+	})
+}
+
+// asks counts the attempts of a waiter that waits for an hour for a key that is held. The masters send notifications
+// if notify is true.
+func asks(t *testing.T, notify bool, opts ...redlock.Option) (n int32) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		masters := redlocktest.New(t, redlocktest.Count(3))
+		masters.Hold(key)
+		var count atomic.Int32
+		all := masters.All()
+		for i, m := range all {
+			if !notify {
+				all[i] = struct{ redlock.Master }{m}
+			}
+		}
+		l, err := redlock.New(all, redlock.Options{Clock: masters.Clock(), Observer: func(e redlock.Event) {
+			if e.Kind == redlock.EventAcquire {
+				count.Add(1)
+			}
+		}})
+		must(t, err)
+		closesAtLast(t, l)
+		_, err = l.Acquire(within(t, time.Hour+time.Second), key, longTTL, opts...)
+		is(t, err, redlock.ErrHeld)
+		settle(time.Second)
+		n = count.Load()
+	})
+	return n
+}
+
+// A waiter needs few requests to keep its position, and sends them only where they help.
+func TestAWaiterSendsFewRequestsToKeepItsPosition(t *testing.T) {
+	every := redlock.RetryEvery(20 * time.Minute)
+	if n := asks(t, true, every); n < 120 || n > 155 {
+		t.Errorf("%d attempts within an hour, want one in 24 to 27 s", n)
+	}
+	if n := asks(t, false, every); n != 4 {
+		t.Errorf("%d attempts within an hour at masters that do not notify, want 4: at once and every 20 minutes", n)
+	}
+	if n := asks(t, true, redlock.RetryEvery(20*time.Second)); n < 180 || n > 182 {
+		t.Errorf("%d attempts within an hour, want one every 20 s", n)
+	}
+}
+
+func TestKeepingAPositionCountsAsNoAttempt(t *testing.T) {
+	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
+		masters.Hold(key)
+		began := time.Now()
+		_, err := l.Acquire(t.Context(), key, longTTL, redlock.RetryEvery(10*time.Minute), redlock.MaxAttempts(3))
+		is(t, err, redlock.ErrHeld)
+		if took := time.Since(began); took != 20*time.Minute {
+			t.Errorf("three attempts, one every ten minutes, took %v", took)
+		}
+	})
+}
+
+// A waiter that stands still is notified once and does not react. The waiter behind it finds the free key by itself,
+// long before its RetryEvery.
+func TestAStoppedWaiterDelaysAWaiterWithALongRetryEveryByLessThanAMinute(t *testing.T) {
+	inMemory(t, func(t *testing.T, masters redlocktest.Masters, _ *redlock.Locker) {
+		// so it asks every 24 s
+		l := masters.Locker(t, redlock.Options{Jitter: func(time.Duration) time.Duration { return 0 }})
+		masters.Hold(key)
+		queueUp(t, masters, "still")
+		for _, m := range masters {
+			t.Cleanup(m.Listen(single.ChannelPrefix+"still", func() {}, func(string) {}))
+		}
+		w := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(10*time.Minute))
+		holdsFor(t, masters, 5*time.Minute)
+		began := time.Now()
+		settle(30 * time.Second)
+		must(t, w.Get(t).Release(t.Context()))
+		if took := w.At.Sub(began); took < atOnce || took > 30*time.Second {
+			t.Errorf("the waiter came %v after the release, want some seconds: no notification, and one question", took)
+		}
+	})
+}
+
+// queueUp makes waiters enter the key's queue on all masters. They do nothing else.
+func queueUp(t *testing.T, masters redlocktest.Masters, waiters ...string) {
+	t.Helper()
+	for i, name := range waiters {
+		r := single.Request{
+			Op: single.Acquire, Keys: []string{key}, Owner: name, TTL: time.Second, Waiter: name, Waited: time.Hour +
+				time.Duration(i),
+		}
+		for _, m := range masters {
+			m.Do(t.Context(), []*single.Call{{Request: &r}})
+		}
+	}
+}
+
+// The processes of twelve waiters have died. They do not delay the waiters behind them, however seldom these ask. The
+// same holds for a key that is kept, and for a key that readers share.
+func TestHazard108DeadWaitersCostNoHandoff(t *testing.T) {
+	var dead []string
+	for i := range 12 {
+		dead = append(dead, fmt.Sprint("dead ", i))
+	}
+	for name, c := range map[string]struct{ holds, waits []redlock.Option }{
+		"a plain lock": {}, "a writer behind a reader": {
+			[]redlock.Option{redlock.Shared()}, []redlock.Option{redlock.Exclusive()},
+		},
+		"a kept key": {[]redlock.Option{redlock.MinHold(65 * time.Second)}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inMemory(t, func(t *testing.T, masters redlocktest.Masters, other *redlock.Locker) {
+				// so it asks after 24, 48, 72 s
+				l := masters.Locker(t, redlock.Options{Jitter: func(time.Duration) time.Duration { return 0 }})
+				held := acquire(t, other, 5*time.Minute, c.holds...)
+				queueUp(t, masters, dead...)
+				w := wait(t, t.Context(), l, key, longTTL, append(c.waits, redlock.RetryEvery(time.Hour))...)
+				settle(time.Minute)
+				released := time.Now()
+				must(t, held.Release(t.Context()))
+				if name == "a kept key" {
+					settle(5 * time.Second)
+					released = time.Now() // it is free by itself
+				}
+				comesAtOnce(t, w, released)
+			})
+		})
+	}
+}
+
+// A waiter in front was notified that the key is kept. The waiter behind it gets the key when it is no longer kept,
+// even if the waiter in front was cancelled before.
+func TestAWaiterThatGivesUpLeavesAKeptKeyToTheNext(t *testing.T) {
+	const kept = 5 * time.Second
+	for name, c := range map[string]struct {
+		gone time.Duration // when the first gives up, after the release
+	}{
+		"at once": {2 * time.Millisecond},
+		"later":   {3 * time.Second},
+		"when the key has just become free, and it has not tried yet": {kept + 53*time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				masters := redlocktest.New(t, redlocktest.Count(3))
+				holder, second := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
+				first := masters.Locker(t, redlock.Options{Jitter: func(d time.Duration) time.Duration {
+					return d - 1
+				}})
+				lock, err := holder.Acquire(t.Context(), key, time.Minute, redlock.MinHold(kept))
+				must(t, err)
+				ctx, giveUp := context.WithCancel(t.Context())
+				gone := wait(t, ctx, first, key, longTTL, redlock.RetryEvery(time.Hour))
+				settle(time.Millisecond)
+				w := wait(t, t.Context(), second, key, longTTL, redlock.RetryEvery(time.Hour))
+				settle(time.Millisecond)
+				began := time.Now().Add(-2 * time.Millisecond)
+				must(t, lock.Release(t.Context()))
+				pass(time.Until(began.Add(c.gone)))
+				giveUp()
+				is(t, gone.Fail(t), context.Canceled)
+				must(t, w.Get(t).Release(t.Context()))
+				if took := w.At.Sub(began); took < kept || took > kept+atOnce {
+					t.Errorf("the key was kept until %v, and the next waiter had it at %v", kept, took)
+				}
+			})
+		})
+	}
+}
+
+// A process has one position for all of its waiters, and the latest request of any waiter sets the age of the
+// position. When the oldest waiter is cancelled, another process comes first, without a notification. When the other
+// waiter is cancelled too, that process has to learn that the key is kept.
+func TestSomeWaiterKnowsOfAKeptKeyWhenOthersStopWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const kept = 5 * time.Second
+		masters := redlocktest.New(t, redlocktest.Count(3))
+		holder, two, one := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{}),
+			masters.Locker(t, redlock.Options{})
+		began := time.Now()
+		lock, err := holder.Acquire(t.Context(), key, time.Minute, redlock.MinHold(kept))
+		must(t, err)
+		var ws []*waiting
+		var stops []context.CancelFunc
+		for _, l := range []*redlock.Locker{two, one, two} {
+			ctx, stop := context.WithCancel(t.Context())
+			t.Cleanup(stop)
+			ws, stops = append(ws, wait(t, ctx, l, key, longTTL, redlock.RetryEvery(time.Hour))), append(stops, stop)
+			settle(100 * time.Millisecond)
+		}
+		must(t, lock.Release(t.Context()))
+		for _, i := range []int{0, 2} {
+			settle(100 * time.Millisecond)
+			stops[i]()
+			is(t, ws[i].Fail(t), context.Canceled)
+		}
+		must(t, ws[1].Get(t).Release(t.Context()))
+		if took := ws[1].At.Sub(began); took < kept || took > kept+atOnce {
+			t.Errorf("the key was kept until %v, and the waiter had it at %v", kept, took)
+		}
+	})
+}
+
+// If a waiter has learned that the key is kept and is cancelled, another waiter of its process takes over the
+// knowledge.
+func TestAWaiterOfTheSameProcessKnowsThatAKeyIsKept(t *testing.T) {
+	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
+		const kept = 5 * time.Second
+		began := time.Now()
+		lock, err := masters.Locker(t, redlock.Options{}).Acquire(t.Context(), key, time.Minute, redlock.MinHold(kept))
+		must(t, err)
+		ctx, giveUp := context.WithCancel(t.Context())
+		first := wait(t, ctx, l, key, longTTL, redlock.RetryEvery(time.Hour))
+		settle(time.Millisecond)
+		second := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(time.Hour))
+		settle(time.Millisecond)
+		must(t, lock.Release(t.Context()))
+		settle(time.Second)
+		giveUp()
+		is(t, first.Fail(t), context.Canceled)
+		must(t, second.Get(t).Release(t.Context()))
+		if took := second.At.Sub(began); took < kept || took > kept+atOnce {
+			t.Errorf("the key was kept until %v, and the waiter had it at %v", kept, took)
+		}
+	})
+}
+
+// seldom plays processes that use a key which is held for minutes and may be kept after that. Their goroutines ask
+// once an hour and are cancelled at any time. seldom returns how often the key was taken, and the longest time in
+// which the key was free although a goroutine waited.
+func seldom(t *testing.T, seed uint64) (idle time.Duration, taken int) {
+	t.Helper()
+	inMemory(t, func(t *testing.T, masters redlocktest.Masters, _ *redlock.Locker) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		masters.SlowDown(time.Duration(random.IntN(3)) * 5 * time.Millisecond)
+		var mu sync.Mutex
+		waits, play := make(map[context.Context]bool), sync.WaitGroup{}
+		until := time.Now().Add(2 * time.Hour)
+		for range 4 {
+			l := masters.Locker(t, redlock.Options{})
+			for range 1 + random.IntN(5)/4 { // in company they ask more often
+				random := rand.New(rand.NewPCG(seed, random.Uint64()))
+				some := func(d time.Duration) time.Duration {
+					return time.Duration(random.Int64N(int64(d))) * time.Duration(random.IntN(2))
+				}
+				play.Go(func() {
+					for time.Now().Before(until) {
+						opts, work := []redlock.Option{redlock.RetryEvery(time.Hour)}, 3*time.Minute
+						if random.IntN(3) > 0 {
+							work = 10 * time.Second
+							opts = append(opts, redlock.MinHold(time.Duration(10+random.IntN(20))*time.Second))
+						}
+						ctx, cancel := context.WithTimeout(t.Context(),
+							time.Duration(1+random.IntN([]int{30, 1000}[random.IntN(2)]))*time.Second)
+						mu.Lock()
+						waits[ctx] = true
+						mu.Unlock()
+						lock, err := l.Acquire(ctx, key, 10*time.Minute, opts...)
+						mu.Lock()
+						delete(waits, ctx)
+						mu.Unlock()
+						cancel()
+						if err == nil {
+							mu.Lock()
+							taken++
+							mu.Unlock()
+							pass(some(work))
+							_ = lock.Release(t.Context())
+						}
+						// an attempt must not overtake what ends the wait before
+						pass(time.Second + some(5*time.Minute))
+					}
+				})
+			}
+		}
+		const step = 500 * time.Millisecond
+		before := 0
+		for free := time.Duration(0); time.Now().Before(until); pass(step) {
+			mu.Lock()
+			if free += step; len(masters.Held()) > 0 || len(waits) == 0 || taken > before {
+				free, before = 0, taken
+			}
+			idle = max(idle, free)
+			mu.Unlock()
+		}
+		play.Wait()
+	})
+	return idle, taken
+}
+
+// A key that is kept after its release frees itself, and no master says so. A waiter that asks seldom asks then. It
+// does so too if the key is in its last millisecond, when masters report a remaining time of 0.
+func TestAWaiterThatAsksInTheLastMillisecondOfAKeptKeyAsksAgain(t *testing.T) {
+	const kept = 10 * time.Second
+	const end = kept + kept/100 + 2*time.Millisecond // by the masters' clocks, which may be slower
+	for at := end - time.Millisecond; at <= end+2*time.Millisecond; at += 150 * time.Microsecond {
+		inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
+			began := time.Now()
+			lock, err := l.Acquire(t.Context(), key, longTTL, redlock.MinHold(kept))
+			must(t, err)
+			must(t, lock.Release(t.Context()))
+			other := masters.Locker(t, redlock.Options{})
+			ctx, cancel := context.WithTimeout(t.Context(), kept/2)
+			defer cancel()
+			_, err = other.Acquire(ctx, key, longTTL, redlock.RetryEvery(time.Hour)) // now it listens
+			is(t, err, redlock.ErrHeld)
+			pass(time.Until(began.Add(at)))
+			w := wait(t, t.Context(), other, key, longTTL, redlock.RetryEvery(time.Hour))
+			must(t, w.Get(t).Release(t.Context()))
+			if took := w.At.Sub(began) - end; took > atOnce {
+				t.Errorf("it asked at %v, and came %v after the end", at, took)
+			}
+		})
+	}
+}
+
+// Waiters in front may be cancelled and their notifications may be lost. A waiter still takes a free key soon.
+func TestAFreeKeyDoesNotWaitForAWaiterWithALongRetryEvery(t *testing.T) {
+	for seed := range uint64(soak.Or(4, 200)) {
+		idle, taken := seldom(t, seed)
+		if idle > atOnce {
+			t.Errorf("seed %d: the key was free for %v while a goroutine waited", seed, idle)
+		}
+		if taken < 10 {
+			t.Errorf("seed %d: the key was taken %d times only", seed, taken)
+		}
+	}
+}

@@ -1,0 +1,494 @@
+package contend_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/memmaster"
+	"github.com/seed-624411e5/redlock/internal/owner"
+	"github.com/seed-624411e5/redlock/internal/soak"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// lockstep is a number of processes that try to take one free key at the same moment, again and again.
+type lockstep struct {
+	callers int
+	delay   time.Duration // each request and each reply is up to this long on its way, and callers start within it
+	stopped bool          // one of the five masters does not answer
+	waits   bool          // Acquire with MaxAttempts(1) instead of TryAcquire
+	joint   bool          // masters are being exchanged: three of five stay
+	opts    func(caller int) []redlock.Option
+}
+
+const (
+	tryTTL     = 10 * time.Second
+	tryTimeout = tryTTL / 20
+)
+
+// outcome counts the results of the ticks. unclear counts the losers that learned that the votes stay split. With a
+// stopped master that happens once in thousands of tries: in its last round a loser met the winner on too few
+// masters.
+type outcome struct{ nobody, several, wrong, slow, unclear int }
+
+// fine reports whether the promise was kept, for this number of tries.
+func (o outcome) fine(tries int) bool { return o.kept() && rare(o.unclear, tries) }
+
+// kept is fine, but for how many losers learned that the votes stay split: of few tries that number is chance.
+func (o outcome) kept() bool {
+	o.unclear = 0
+	return o == (outcome{})
+}
+
+func rare(unclear, tries int) bool { return unclear <= 1+tries/200 }
+
+// run runs n ticks. Every tenth tick begins with new processes, which do not know the masters yet.
+func (s lockstep) run(t *testing.T, n int, delay func(most time.Duration) time.Duration) (o outcome) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		masters := memmaster.New(7)
+		if !s.joint {
+			masters = masters[:5]
+		}
+		for _, m := range masters {
+			m.Behave(func(*single.Request) memmaster.Fate {
+				return memmaster.Fate{Before: delay(s.delay), After: delay(s.delay)}
+			})
+		}
+		if s.stopped {
+			masters[2].Behave(func(*single.Request) memmaster.Fate { return memmaster.Fate{Lost: true} })
+		}
+		var lockers []*redlock.Locker
+		for i := range n {
+			if i%10 == 0 {
+				lockers = lockers[:0]
+				for range s.callers {
+					if s.joint {
+						lockers = append(lockers, jointLocker(t, masters[:5], masters[2:]))
+					} else {
+						lockers = append(lockers, memLocker(t, masters))
+					}
+				}
+			}
+			s.tick(t, lockers, delay, &o)
+		}
+	})
+	return o
+}
+
+// tick lets all callers try. The winner keeps the lock until all callers have their results.
+func (s lockstep) tick(t *testing.T, lockers []*redlock.Locker, delay func(time.Duration) time.Duration, o *outcome) {
+	locks, errs := make([]*redlock.Lock, s.callers), make([]error, s.callers)
+	began := time.Now()
+	var all sync.WaitGroup
+	for i, l := range lockers {
+		start := delay(s.delay)
+		all.Go(func() {
+			pass(start)
+			var opts []redlock.Option
+			if s.opts != nil {
+				opts = s.opts(i)
+			}
+			if s.waits {
+				locks[i], errs[i] = l.Acquire(t.Context(), key, tryTTL, append(opts, redlock.MaxAttempts(1))...)
+			} else {
+				locks[i], errs[i] = l.TryAcquire(t.Context(), key, tryTTL, opts...)
+			}
+		})
+	}
+	all.Wait()
+	if time.Since(began) > tryTimeout+s.delay {
+		o.slow++
+	}
+	winners := 0
+	for i, lock := range locks {
+		switch {
+		case lock != nil:
+			winners++
+			_ = lock.Release(t.Context()) // a stopped master confirms nothing
+		case errors.Is(errs[i], redlock.ErrContended):
+			o.unclear++
+		case !errors.Is(errs[i], redlock.ErrHeld):
+			t.Log(errs[i])
+			o.wrong++
+		}
+	}
+	switch {
+	case winners == 0:
+		o.nobody++
+	case winners > 1:
+		o.several++
+	}
+	settle(tryTimeout)
+}
+
+// seeded returns delays of up to most.
+func seeded(seed uint64) func(most time.Duration) time.Duration {
+	r := rand.New(rand.NewPCG(seed, 103))
+	var mu sync.Mutex
+	return func(most time.Duration) time.Duration {
+		mu.Lock()
+		defer mu.Unlock()
+		return time.Duration(r.Int64N(int64(most) + 1))
+	}
+}
+
+// TestHazard103ATryOnAFreeKeyHasAWinner prints in how many ticks no caller got the key.
+func TestHazard103ATryOnAFreeKeyHasAWinner(t *testing.T) {
+	n := soak.Or(25, 100)
+	var table strings.Builder
+	for _, waits := range []bool{false, true} {
+		for _, stopped := range []bool{false, true} {
+			for _, delay := range []time.Duration{0, 200 * time.Microsecond, 2 * time.Millisecond} {
+				fmt.Fprintf(&table, "\n%-16v stopped=%-5t delay=%-6v",
+					map[bool]string{false: "TryAcquire", true: "MaxAttempts(1)"}[waits], stopped, delay)
+				for _, callers := range []int{2, 3, 5, 8} {
+					s := lockstep{callers: callers, delay: delay, stopped: stopped, waits: waits}
+					o := s.run(t, n, seeded(uint64(callers)))
+					fmt.Fprintf(&table, "  %d callers: %3d", callers, o.nobody)
+					if !o.fine(n * callers) {
+						t.Errorf("%+v: %+v", s, o)
+					}
+				}
+			}
+		}
+	}
+	t.Logf("ticks of %d without a winner: %s", n, table.String())
+}
+
+func jointLocker(t *testing.T, before, after []*memmaster.Master) *redlock.Locker {
+	t.Helper()
+	l, err := redlock.NewJoint(memmaster.Masters(before), memmaster.Masters(after),
+		redlock.Options{Clock: memmaster.NewClock(0)})
+	must(t, err)
+	closesAtLast(t, l)
+	return l
+}
+
+// A quorum of the old masters names the owner in each round. The process that tries has the new masters, too.
+func TestATryOfTheTransitionIsRefusedAtOnceByAHolderOfTheOldMasters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := memmaster.New(7)
+		holder, l := memLocker(t, masters[:5]), jointLocker(t, masters[:5], masters[2:])
+		lock := acquire(t, holder, tryTTL)
+		began := time.Now()
+		_, err := l.TryAcquire(t.Context(), key, tryTTL)
+		onlyIs(t, err, redlock.ErrHeld)
+		if took := time.Since(began); took > tryTimeout/5 {
+			t.Errorf("the try took %v", took)
+		}
+		_, err = l.TryAcquire(within(t, time.Microsecond), key, tryTTL) // which has no time for another round
+		is(t, err, redlock.ErrHeld)
+		must(t, lock.Release(t.Context()))
+	})
+}
+
+// An owner that a quorum of one set of masters names in two rounds has the lock, unless it may be a contender that has
+// the same name in each round. Then the next round may be won.
+func TestHazard103ATryOfTheTransitionGivesUpForAHolderOnly(t *testing.T) {
+	for name, test := range map[string]struct {
+		rival string
+		opts  []redlock.Option
+		wins  bool
+	}{
+		"a holder":                          {owner.New("a"), nil, false},
+		"a reentrant owner":                 {"job-1", []redlock.Option{redlock.Reentrant("job-2")}, true},
+		"a reentrant owner, to a plain try": {"job-1", nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const asks = 2 * 3 // the old masters that are not of the new ones, and one of both, in two rounds
+				var asked atomic.Int64
+				var masters []redlock.Master
+				for i, m := range memmaster.New(7) {
+					masters = append(masters, &rumour{m, func(*single.Request) single.Reply {
+						if i < 3 && (!test.wins || asked.Add(1) <= asks) {
+							return heldBy(test.rival)
+						}
+						return single.Reply{Outcome: single.Granted}
+					}})
+				}
+				l, err := redlock.NewJoint(masters[:5], masters[2:], redlock.Options{Clock: memmaster.NewClock(0)})
+				must(t, err)
+				closesAtLast(t, l)
+				began := time.Now()
+				_, err = l.TryAcquire(t.Context(), key, tryTTL, test.opts...)
+				if test.wins {
+					must(t, err)
+				} else {
+					onlyIs(t, err, redlock.ErrHeld)
+				}
+				if took := time.Since(began); took > tryTimeout/5 {
+					t.Errorf("the try took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// reentrant lets each caller be an owner that may enter again.
+func reentrant(i int) []redlock.Option {
+	return []redlock.Option{redlock.Reentrant(fmt.Sprintf("job-%d", i))}
+}
+
+// Each of two callers may get a quorum of another set, in several rounds.
+func TestHazard103OneOfTwoReentrantOwnersWinsInTheTransition(t *testing.T) {
+	s := lockstep{callers: 2, delay: 2 * time.Millisecond, joint: true, opts: reentrant}
+	if o := s.run(t, 200, seeded(1)); !o.fine(200 * s.callers) {
+		t.Errorf("%+v", o)
+	}
+}
+
+// TestHazard103EveryKindOfTryHasAWinner draws kinds of lock, delays, a stopped master and an exchange of masters.
+func TestHazard103EveryKindOfTryHasAWinner(t *testing.T) {
+	kinds := map[string]func(i int) []redlock.Option{
+		"plain":     nil,
+		"fenced":    func(int) []redlock.Option { return []redlock.Option{redlock.Fenced()} },
+		"published": func(i int) []redlock.Option { return []redlock.Option{redlock.Published(fmt.Sprint(i))} },
+		"exclusive": func(int) []redlock.Option { return []redlock.Option{redlock.Exclusive()} },
+		"reentrant": reentrant,
+		"every pair": func(i int) []redlock.Option {
+			return []redlock.Option{redlock.AndKeys(fmt.Sprint("a", i), fmt.Sprint("z", i))}
+		},
+	}
+	unclear, tries := 0, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		s := lockstep{
+			callers: rapid.IntRange(2, 8).Draw(rt, "callers"),
+			delay:   time.Duration(rapid.SampledFrom([]int{0, 20, 200, 2000}).Draw(rt, "delay")) * time.Microsecond,
+			stopped: rapid.Bool().Draw(rt, "stopped"),
+			waits:   rapid.Bool().Draw(rt, "waits"),
+			joint:   rapid.Bool().Draw(rt, "joint"),
+			opts: kinds[rapid.SampledFrom([]string{
+				"plain", "fenced", "published", "exclusive", "reentrant", "every pair",
+			}).Draw(rt, "kind")],
+		}
+		o := s.run(t, 10, seeded(rapid.Uint64().Draw(rt, "delays")))
+		if !o.kept() {
+			rt.Errorf("%+v", o)
+		}
+		unclear, tries = unclear+o.unclear, tries+10*s.callers
+	})
+	if !rare(unclear, tries) {
+		t.Errorf("of %d tries %d learned that the votes stay split", tries, unclear)
+	}
+}
+
+// rumour is a master that refuses every acquisition and names the holder.
+type rumour struct {
+	*memmaster.Master
+	reply func(*single.Request) single.Reply
+}
+
+func (m rumour) Do(ctx context.Context, batch []*single.Call) {
+	m.Master.Do(ctx, batch)
+	for _, c := range batch {
+		if c.Request.Op == single.Acquire {
+			c.Reply = m.reply(c.Request)
+		}
+	}
+}
+
+// disputed makes a Locker over five masters. The last three masters refuse and name the holder.
+func disputed(t *testing.T, opts redlock.Options,
+	who func(master int, r *single.Request) single.Reply,
+) *redlock.Locker {
+	t.Helper()
+	var masters []redlock.Master
+	for i, m := range memmaster.New(5) {
+		if i < 2 {
+			masters = append(masters, m)
+			continue
+		}
+		masters = append(masters, rumour{m, func(r *single.Request) single.Reply { return who(i, r) }})
+	}
+	opts.Clock = memmaster.NewClock(0)
+	l, err := redlock.New(masters, opts)
+	must(t, err)
+	closesAtLast(t, l)
+	return l
+}
+
+// heldBy is the reply of a master on which another owner has the key.
+func heldBy(owner string) single.Reply { return single.Reply{TTL: time.Second, Holder: owner} }
+
+func TestHazard103AVoteThatStaysSplitIsNoRefusal(t *testing.T) {
+	var n atomic.Int64
+	newcomers := func(int, *single.Request) single.Reply { return heldBy(fmt.Sprint("newcomer ", n.Add(1))) }
+	for name, test := range map[string]struct {
+		who    func(master int, r *single.Request) single.Reply
+		want   error
+		opts   []redlock.Option
+		rounds bool // it takes more than one
+	}{
+		"others come all the time": {newcomers, redlock.ErrContended, nil, true},
+		"and for one that publishes": {
+			newcomers, redlock.ErrContended, []redlock.Option{redlock.Published("x")}, true,
+		},
+		"one has all of them": {func(int, *single.Request) single.Reply {
+			return heldBy("one")
+		}, redlock.ErrHeld, nil, false},
+		"nobody tells who has it": {func(int, *single.Request) single.Reply {
+			return single.Reply{}
+		}, redlock.ErrHeld, nil, false},
+		"each of them has another, who stays": {func(i int, _ *single.Request) single.Reply {
+			return heldBy(fmt.Sprint(i))
+		}, redlock.ErrHeld, nil, true},
+		"two have another, who stays": {func(i int, r *single.Request) single.Reply {
+			if i > 2 {
+				return heldBy(fmt.Sprint(i))
+			}
+			return newcomers(i, r)
+		}, redlock.ErrContended, nil, true},
+		"readers share it": {func(int, *single.Request) single.Reply {
+			return single.Reply{TTL: time.Second, Holder: fmt.Sprint("reader ", n.Add(1)), Token: 1}
+		}, redlock.ErrHeld, []redlock.Option{redlock.Exclusive()}, false},
+		"counters are always ahead": {func(_ int, r *single.Request) single.Reply {
+			return single.Reply{Token: r.Token}
+		}, redlock.ErrContended, []redlock.Option{redlock.Published("x")}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, attempts := range []int{0, 1, 3} {
+				synctest.Test(t, func(t *testing.T) {
+					var seen returned
+					l := disputed(t, redlock.Options{Observer: seen.observe}, test.who)
+					began := time.Now()
+					var err error
+					if attempts == 0 {
+						_, err = l.TryAcquire(t.Context(), key, tryTTL, test.opts...)
+					} else {
+						_, err = l.Acquire(t.Context(), key, tryTTL,
+							append(test.opts, redlock.MaxAttempts(attempts))...)
+					}
+					onlyIs(t, err, test.want)
+					took := time.Since(began)
+					pass(time.Millisecond)
+					if rounds := seen.rounds(t); (rounds > max(1, attempts)) != test.rounds ||
+						took > tryTimeout+time.Second*time.Duration(attempts/2) {
+						t.Errorf("%d attempts: %d rounds in %v: %v", attempts, rounds, took, err)
+					}
+				})
+			}
+		})
+	}
+}
+
+// returned notes the event of an acquisition that has returned.
+type returned struct {
+	mu    sync.Mutex
+	event *redlock.Event
+}
+
+func (r *returned) observe(e redlock.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e.Kind == redlock.EventReturned {
+		r.event = &e
+	}
+}
+
+func (r *returned) rounds(t *testing.T) int {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.event == nil {
+		t.Fatal("no event of the return")
+	}
+	return r.event.Rounds
+}
+
+func TestATryEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n atomic.Int64
+		l := disputed(t, redlock.Options{}, func(int, *single.Request) single.Reply {
+			return heldBy(fmt.Sprint(n.Add(1)))
+		})
+		ctx := within(t, 20*time.Millisecond)
+		began := time.Now()
+		_, err := l.TryAcquire(ctx, key, tryTTL)
+		onlyIs(t, err, redlock.ErrContended, context.DeadlineExceeded)
+		if took := time.Since(began); took != 20*time.Millisecond {
+			t.Errorf("the try took %v", took)
+		}
+	})
+}
+
+// A lost round may leave keys on a master. They must not refuse the next round of the same try, even if the releases
+// arrive late.
+func TestATryIsNotRefusedByItsOwnEarlierRound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		own := make(map[string]bool)
+		l := disputed(t, redlock.Options{}, func(i int, r *single.Request) single.Reply {
+			mu.Lock()
+			defer mu.Unlock()
+			own[r.Owner] = true
+			for owner := range own {
+				if owner != r.Owner && len(own) < 4 {
+					return heldBy(owner) // on all three
+				}
+			}
+			if len(own) == 1 {
+				return heldBy(fmt.Sprint("newcomer ", i))
+			}
+			return single.Reply{Outcome: single.Granted}
+		})
+		lock, err := l.TryAcquire(t.Context(), key, tryTTL)
+		must(t, err)
+		if left := lock.Remaining(); left < tryTTL*98/100-tryTTL/1000 {
+			t.Errorf("its validity is %v, and should count from the last round", left)
+		}
+		must(t, lock.Release(t.Context()))
+	})
+}
+
+// A round that only waits for a master which is late is over soon, and no sooner than a master that is far away can
+// answer.
+func TestATryWaitsForMastersThatAreFarAwayAndNotForStoppedOnes(t *testing.T) {
+	for _, test := range []struct {
+		last, most time.Duration
+		want       error
+	}{
+		{100 * time.Millisecond, 100 * time.Millisecond, nil},
+		{0, 550 * time.Millisecond, redlock.ErrHeld}, // never
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			masters := memmaster.New(5)
+			l := memLocker(t, masters)
+			masters[4].Behave(func(*single.Request) memmaster.Fate {
+				return memmaster.Fate{Before: test.last, Lost: test.last == 0}
+			})
+			if test.want == nil { // its distance is known
+				must(t, acquire(t, l, tryTTL).Release(t.Context()))
+				settle(time.Second)
+			}
+			for _, m := range masters[2:4] {
+				m.Do(t.Context(),
+					[]*single.Call{
+						{Request: &single.Request{
+							Op: single.Acquire, Keys: []string{key}, Owner: "other", TTL: time.Minute,
+						}},
+					})
+			}
+			began := time.Now()
+			lock, err := l.TryAcquire(t.Context(), key, tryTTL)
+			if !errors.Is(err, test.want) || time.Since(began) > test.most {
+				t.Errorf("a master answers after %v: %v after %v", test.last, err, time.Since(began))
+			}
+			if lock != nil {
+				must(t, lock.Release(t.Context()))
+			}
+			settle(time.Minute)
+		})
+	}
+}

@@ -1,0 +1,440 @@
+package hazards_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// The hazards are mistakes that other lock libraries have made. Where this project can make the mistake on purpose
+// (a mutant, see TestTheTestsNoticeMutants, or a master that misbehaves), it shows that the test would notice.
+
+// If the context of an attempt has expired, the clean-up uses another context.
+func TestHazard01CleanupSurvivesAnExpiredContext(t *testing.T) {
+	servers := redistest.StartN(t, 5)
+	const timeout = 2 * time.Second
+	l := dial(t, servers, redlock.Options{RequestTimeout: timeout})
+	must(t, acquire(t, l, longTTL).Release(t.Context())) // connections are made
+	for _, s := range servers[:3] {
+		must(t, s.Pause())
+	}
+	began := time.Now()
+	_, err := l.Acquire(within(t, 30*time.Millisecond), key, longTTL)
+	is(t, err, context.DeadlineExceeded)
+	if took := time.Since(began); took > timeout/2 {
+		t.Errorf("the caller got its error after %v, its context had 30ms", took)
+	}
+	for _, s := range servers[:3] {
+		must(t, s.Resume())
+	}
+	redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 0 },
+		"every key of the failed attempt to be removed, long before its ttl")
+}
+
+// lateGrant wins an acquisition while one master is stopped, releases the lock, and then continues the stopped
+// master. When all requests have ended, it returns the key's value on that master.
+func lateGrant(t *testing.T) string {
+	t.Helper()
+	servers := redistest.StartN(t, 5)
+	l, err := redlock.Dial(t.Context(), urls(servers), redlock.Options{RequestTimeout: promptly})
+	must(t, err)
+	warm, err := l.Acquire(t.Context(), "warm", longTTL) // connections are made
+	must(t, err)
+	must(t, warm.Release(t.Context()))
+	redistest.Eventually(t, promptly, func() bool { return sets(t, servers[4]) == 1 }, "every master to have been used")
+	must(t, servers[4].Pause())
+	lock := acquire(t, l, longTTL)
+	must(t, lock.Release(t.Context()))
+	must(t, servers[4].Resume())
+	redistest.Eventually(t, promptly, func() bool { return sets(t, servers[4]) == 2 }, "the late acquire to land")
+	closeLocker(t, l) // waits for all that is in flight, and for the release of all that landed
+	return value(t, servers[4])
+}
+
+// sets counts the SET commands from clients that a server has performed.
+func sets(t *testing.T, s *redistest.Server) int {
+	t.Helper()
+	info, err := s.Client().Info(t.Context(), "commandstats").Result()
+	must(t, err)
+	for line := range strings.Lines(info) {
+		var calls int
+		if n, _ := fmt.Sscanf(line, "cmdstat_set:calls=%d,", &calls); n == 1 {
+			return calls
+		}
+	}
+	return 0
+}
+
+// If a vote arrives after its round was decided, the Locker still reads it and releases the key.
+func TestHazard02StragglersAreReleasedWhenTheyLand(t *testing.T) {
+	if left := lateGrant(t); left != "" {
+		t.Errorf("the master that was stopped keeps the key for %q", left)
+	}
+}
+
+// overtaken lets one master perform an acquisition later than all others, releases the lock before that, and returns
+// how many keys are left in the end.
+func overtaken(t *testing.T) (left int) {
+	t.Helper()
+	bubble(t, 5, func(t *testing.T, masters fakes) {
+		l := masters.Locker(t, redlock.Options{RequestTimeout: time.Second})
+		far(t, l, masters)
+		masters[4].Behave(func(r *single.Request) act {
+			if r.Op == single.Acquire {
+				return act{Before: 100 * time.Millisecond, After: 2 * time.Millisecond}
+			}
+			return act{Before: 2 * time.Millisecond, After: 2 * time.Millisecond}
+		})
+		lock := acquire(t, l, longTTL)
+		must(t, lock.Release(t.Context()))
+		settle(2 * time.Second)
+		left = masters.Holders("")
+	})
+	return left
+}
+
+// A release is not sent before its own acquisition has been answered.
+func TestHazard03AReleaseNeverOvertakesItsAcquire(t *testing.T) {
+	if left := overtaken(t); left != 0 {
+		t.Errorf("the key is left on %d masters", left)
+	}
+}
+
+// One hung master does not slow down anything, with clients of default settings.
+func TestHazard04OneHungMasterBlocksNeitherAcquireNorRelease(t *testing.T) {
+	servers := redistest.StartN(t, 5)
+	masters := make([]redlock.Master, len(servers))
+	for i, s := range servers {
+		client := redis.NewClient(&redis.Options{Addr: s.Addr()})
+		t.Cleanup(func() { _ = client.Close() })
+		m, err := redlock.NewMaster(client)
+		must(t, err)
+		masters[i] = m
+	}
+	l, err := redlock.New(masters, redlock.Options{})
+	must(t, err)
+	t.Cleanup(func() { closeLocker(t, l) })
+	must(t, servers[2].Pause())
+	for range 20 {
+		began := time.Now()
+		lock := acquire(t, l, longTTL)
+		must(t, lock.Extend(t.Context(), longTTL))
+		must(t, lock.Release(t.Context()))
+		if took := time.Since(began); took > time.Second { // the hung master alone would take that
+			t.Errorf("a cycle took %v", took)
+		}
+	}
+	must(t, servers[2].Resume())
+}
+
+// twice is a master with a client that retries: it performs every batch twice and loses the first reply.
+type twice struct{ redlock.Master }
+
+func (m twice) Do(ctx context.Context, batch []*single.Call) {
+	m.Master.Do(ctx, batch)
+	m.Master.Do(ctx, batch)
+}
+
+// A retried acquire recognises its own owner.
+func TestHazard05ARetriedAcquireIsNotRefusedByItself(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	l := wrapped(t, servers, redlock.Options{}, func(_ int, m redlock.Master) redlock.Master { return twice{m} })
+	lock, err := l.TryAcquire(t.Context(), key, longTTL)
+	must(t, err)
+	must(t, lock.Extend(t.Context(), longTTL))
+	if n := holders(t, servers, lock.Owner()); n < 2 {
+		t.Errorf("%d masters have the key", n)
+	}
+	_, err = l.TryAcquire(t.Context(), key, longTTL)
+	is(t, err, redlock.ErrHeld) // others are refused all the same
+	// The client sends each release twice. The second finds nothing, and its reply is the one the Locker sees.
+	is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
+}
+
+// slowWin wins a lock of 50 ms by a quorum that answers after 48.5 ms, when its validity is over.
+func slowWin(t *testing.T) (left int, err error) {
+	t.Helper()
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.Locker(t, redlock.Options{RequestTimeout: 49 * time.Millisecond})
+		masters.Behave(on(single.Acquire, act{After: 48500 * time.Microsecond}))
+		_, err = l.TryAcquire(t.Context(), key, 50*time.Millisecond)
+		masters.Behave(nil)
+		pass(time.Millisecond)
+		left = masters.Holders("")
+		settle(time.Second)
+	})
+	return left, err
+}
+
+// A quorum whose validity is used up is a loss, and its keys are released.
+func TestHazard06AWinWithoutValidityIsALoss(t *testing.T) {
+	left, err := slowWin(t)
+	onlyIs(t, err, redlock.ErrExpired)
+	if left != 0 {
+		t.Errorf("the key was left on %d masters", left)
+	}
+}
+
+// An even split is no refusal. If the other half keeps its keys, the acquisition is refused within the request
+// timeout.
+func TestHazard07AnEvenSplitGrantsNoLockAndIsResolved(t *testing.T) {
+	bubble(t, 4, func(t *testing.T, masters fakes) {
+		l := masters.Locker(t, redlock.Options{RequestTimeout: 100 * time.Millisecond})
+		for _, m := range masters[:2] {
+			m.Take("other", time.Second)
+		}
+		began := time.Now()
+		_, err := l.TryAcquire(t.Context(), key, longTTL)
+		onlyIs(t, err, redlock.ErrHeld)
+		if took := time.Since(began); took > 100*time.Millisecond {
+			t.Errorf("the refusal took %v", took)
+		}
+		lock, err := l.Acquire(within(t, 2*time.Second), key, longTTL)
+		must(t, err)
+		must(t, lock.Release(t.Context()))
+	})
+}
+
+// forgetful is a master that confirms releases without performing them.
+type forgetful struct{ *fake }
+
+func (m forgetful) Do(ctx context.Context, batch []*single.Call) {
+	var rest []*single.Call
+	for _, c := range batch {
+		if c.Request.Op == single.Release {
+			c.Reply.Outcome, c.Sent = single.Granted, true
+			continue
+		}
+		rest = append(rest, c)
+	}
+	m.fake.Do(ctx, rest)
+}
+
+// secondAttempt makes a first attempt that gets two masters of five, and then a second attempt that needs these two
+// for a quorum.
+func secondAttempt(t *testing.T, wrap func(*fake) redlock.Master) (err error) {
+	t.Helper()
+	bubble(t, 5, func(t *testing.T, masters fakes) {
+		voters := make([]redlock.Master, len(masters))
+		for i, m := range masters {
+			voters[i] = wrap(m)
+		}
+		l, lerr := redlock.New(voters, redlock.Options{Clock: newClock()})
+		must(t, lerr)
+		t.Cleanup(func() { closeLocker(t, l) })
+		masters[2].Take("other", 100*time.Millisecond)
+		masters[3].Take("other", longTTL)
+		masters[4].Take("other", longTTL)
+		var lock *redlock.Lock
+		if lock, err = l.Acquire(within(t, longTTL/2), key, longTTL); err == nil {
+			err = lock.Release(t.Context())
+		}
+		settle(2 * longTTL)
+	})
+	return err
+}
+
+// A failed attempt releases its keys, so that they do not refuse the next attempt.
+func TestHazard08ARetryIsNotBlockedByItsOwnKey(t *testing.T) {
+	must(t, secondAttempt(t, func(m *fake) redlock.Master { return m }))
+	if err := secondAttempt(t, func(m *fake) redlock.Master { return forgetful{m} }); err == nil {
+		t.Error("nor is it when nothing is released: this test shows nothing")
+	}
+}
+
+// Owners are compared in full.
+func TestHazard09OwnersAreComparedInFull(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	l := dial(t, servers, redlock.Options{})
+	for _, change := range []func(owner string) string{
+		func(o string) string { return o + "0" },
+		func(o string) string { return o[:len(o)-1] },
+		strings.ToUpper,
+	} {
+		lock := acquire(t, l, longTTL)
+		foreign := change(lock.Owner())
+		if foreign == lock.Owner() {
+			continue // no letter in it
+		}
+		everywhere(t, servers, lock)
+		for _, s := range servers {
+			must(t, s.Client().Set(t.Context(), key, foreign, longTTL).Err())
+		}
+		is(t, lock.Extend(t.Context(), longTTL), redlock.ErrNotHeld)
+		is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
+		if n := holders(t, servers, foreign); n != 3 {
+			t.Errorf("%q has %d masters left after the release by %q", foreign, n, lock.Owner())
+		}
+		for _, s := range servers {
+			must(t, s.Client().Del(t.Context(), key).Err())
+		}
+	}
+}
+
+// Orphans on a minority of masters keep no owner out.
+func TestHazard10OrphansOnAMinorityDoNotBlock(t *testing.T) {
+	servers := redistest.StartN(t, 5)
+	l := dial(t, servers, redlock.Options{})
+	setByHand(t, servers[:2], "orphan", longTTL)
+	lock, err := l.TryAcquire(t.Context(), key, longTTL)
+	must(t, err)
+	must(t, lock.Release(t.Context()))
+	if n := holders(t, servers, "orphan"); n != 2 {
+		t.Errorf("another owner's key is left on %d masters, want 2", n)
+	}
+}
+
+// Goroutines that acquire the same lock get separate holds. Each hold has a separate end, and an owner value that no
+// other hold has at the same time. (A lock that was passed on inside the process keeps the owner value of the hold
+// before it, which is over.)
+func TestHazard13ConcurrentHoldsShareNothing(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	l := dial(t, servers, redlock.Options{})
+	var inside, most atomic.Int32
+	var owners sync.Map
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 5 {
+				lock, err := l.Acquire(t.Context(), key, longTTL)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				most.Store(max(most.Load(), inside.Add(1)))
+				if _, used := owners.LoadOrStore(lock.Owner(), true); used {
+					t.Errorf("owner %s belongs to another lock", lock.Owner())
+				}
+				if err := lock.Err(); err != nil {
+					t.Errorf("another owner's release ended this hold: %v", err)
+				}
+				inside.Add(-1)
+				owners.Delete(lock.Owner())
+				if err := lock.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if most.Load() != 1 {
+		t.Errorf("%d holders at once", most.Load())
+	}
+}
+
+// The masters count the ttl, so the date on this machine does not matter.
+func TestHazard14ValidityIgnoresTheWallClock(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	for _, date := range []time.Time{time.Unix(0, 0), time.Now().Add(100 * 365 * 24 * time.Hour)} {
+		l := dial(t, servers, redlock.Options{Clock: dated(func() time.Time { return date })})
+		lock := acquire(t, l, longTTL)
+		everywhere(t, servers, lock)
+		for _, s := range servers {
+			if left := s.Client().PTTL(t.Context(), key).Val(); left > longTTL || left < longTTL-promptly {
+				t.Errorf("in %d the key lives for %v, want %v", date.Year(), left, longTTL)
+			}
+		}
+		must(t, lock.Release(t.Context()))
+		redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 0 }, "the keys to be removed")
+	}
+}
+
+// Owners have 128 random bits.
+func TestHazard15OwnersAre128RandomBits(t *testing.T) {
+	masters := newFakes(1)
+	l := masters.Locker(t, redlock.Options{})
+	const n = 256
+	var ones [128]int
+	seen := make(map[string]bool)
+	for i := range n {
+		lock, err := l.TryAcquire(t.Context(), strconv.Itoa(i), longTTL)
+		must(t, err)
+		_, owner, _ := strings.Cut(lock.Owner(), "/") // behind whose it is
+		if len(owner) != 32 || seen[owner] {
+			t.Fatalf("owner %q has %d digits, seen before: %t", owner, len(owner), seen[owner])
+		}
+		seen[owner] = true
+		for half := range 2 {
+			word, err := strconv.ParseUint(owner[16*half:16*half+16], 16, 64)
+			must(t, err)
+			for ; word != 0; word &= word - 1 {
+				ones[64*half+bits.TrailingZeros64(word)]++
+			}
+		}
+		must(t, lock.Release(t.Context()))
+	}
+	// A fair bit is set in 128 of 256 owners, give or take 8. Ten times that deviation practically never happens.
+	for bit, set := range ones {
+		if set < n/2-80 || set > n/2+80 {
+			t.Errorf("bit %d is set in %d of %d owners", bit, set, n)
+		}
+	}
+}
+
+// The drift allowance of a lock is its ttl's hundredth and two milliseconds.
+func TestHazard16TheDriftAllowanceIsTakenOffTheTTL(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		lock := acquire(t, masters.Locker(t, redlock.Options{}), 10*time.Second)
+		if got := lock.Remaining(); got != 9898*time.Millisecond {
+			t.Errorf("held for %v, want 9.898s", got)
+		}
+		if got := time.Until(lock.Until()); got != 9898*time.Millisecond {
+			t.Errorf("held until %v from now, want 9.898s", got)
+		}
+		must(t, lock.Release(t.Context()))
+		careful := acquire(t, masters.Locker(t, redlock.Options{DriftFactor: 0.1}), 10*time.Second)
+		if got := careful.Remaining(); got != 8998*time.Millisecond {
+			t.Errorf("with a drift factor of 0.1 held for %v, want 8.998s", got)
+		}
+		must(t, careful.Release(t.Context()))
+	})
+}
+
+// Owner values and passwords stay out of every message.
+func TestHazard34ErrorsShowNoSecrets(t *testing.T) {
+	servers := redistest.StartN(t, 3, redistest.WithPassword("hunter2"))
+	l := dial(t, servers, redlock.Options{RequestTimeout: time.Second})
+	lock := acquire(t, l, longTTL)
+	_, held := l.TryAcquire(t.Context(), key, longTTL)
+	is(t, held, redlock.ErrHeld)
+	for _, s := range servers {
+		must(t, s.Kill())
+	}
+	_, down := l.TryAcquire(t.Context(), key, longTTL)
+	is(t, down, redlock.ErrNoQuorum)
+	released := lock.Release(t.Context())
+	is(t, released, redlock.ErrNoQuorum)
+	for _, s := range servers {
+		must(t, s.Restart())
+	}
+	wrong := make([]string, len(servers))
+	for i, s := range servers {
+		wrong[i] = "redis://:hunter23@" + s.Addr()
+	}
+	stranger, err := redlock.Dial(t.Context(), wrong, redlock.Options{})
+	must(t, err)
+	_, denied := stranger.TryAcquire(t.Context(), key, longTTL)
+	is(t, denied, redlock.ErrNoQuorum)
+	_ = stranger.Close(within(t, time.Millisecond))
+	_, bad := redlock.Dial(t.Context(), []string{"redis://:hunter2@host:port"}, redlock.Options{})
+	is(t, bad, redlock.ErrInvalid)
+	for _, err := range []error{held, down, released, denied, bad} {
+		if text := fmt.Sprintf("%v %+v", err, errors.Unwrap(err)); strings.Contains(text, "hunter2") ||
+			strings.Contains(text, lock.Owner()) {
+			t.Errorf("a secret is shown: %s", text)
+		}
+	}
+}

@@ -1,0 +1,336 @@
+package hazards_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/leader"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// address leads to one server after the other; connections stay where they are.
+type address struct {
+	listener net.Listener
+	to       atomic.Pointer[string]
+	joined   sync.WaitGroup
+}
+
+func newAddress(t *testing.T, to string) *address {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	must(t, err)
+	a := &address{listener: listener}
+	a.to.Store(&to)
+	a.joined.Go(func() {
+		for {
+			from, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			to, err := new(net.Dialer).DialContext(context.Background(), "tcp", *a.to.Load())
+			if err != nil {
+				_ = from.Close()
+				continue
+			}
+			for _, pair := range [][2]net.Conn{{from, to}, {to, from}} {
+				a.joined.Go(func() {
+					_, _ = io.Copy(pair[0], pair[1])
+					_ = pair[0].Close()
+				})
+			}
+		}
+	})
+	t.Cleanup(func() { _ = listener.Close(); a.joined.Wait() })
+	return a
+}
+
+// moved makes a Locker with connections to servers that have become replicas. The same addresses now lead to other
+// servers.
+func moved(t *testing.T, opts redlock.Options) *redlock.Locker {
+	t.Helper()
+	before, after := redistest.StartN(t, 3), redistest.StartN(t, 3)
+	addresses, urls := make([]*address, 3), make([]string, 3)
+	for i, s := range before {
+		addresses[i] = newAddress(t, s.Addr())
+		urls[i] = "redis://" + addresses[i].listener.Addr().String()
+	}
+	l, err := redlock.Dial(t.Context(), urls, opts)
+	must(t, err)
+	t.Cleanup(func() { closeLocker(t, l) })
+	lock := acquire(t, l, longTTL, redlock.Fenced())
+	everywhere(t, before, lock)
+	must(t, lock.Release(t.Context()))
+	redistest.Eventually(t, promptly, func() bool { return holders(t, before, "") == 0 },
+		"all connections to be at rest")
+	for i, s := range before {
+		demote(t, s)
+		to := after[i].Addr()
+		addresses[i].to.Store(&to)
+	}
+	return l
+}
+
+func TestHazard104AStaleConnectionToADemotedServerEndsNothing(t *testing.T) {
+	t.Parallel()
+	for name, get := range map[string]func(t *testing.T, l *redlock.Locker) error{
+		"a wait": func(t *testing.T, l *redlock.Locker) error {
+			return releases(l.Acquire(within(t, promptly), key, longTTL))
+		},
+		"a try": func(t *testing.T, l *redlock.Locker) error {
+			return releases(l.TryAcquire(t.Context(), key, longTTL))
+		},
+		"a token": func(t *testing.T, l *redlock.Locker) error {
+			return releases(l.TryAcquire(t.Context(), key, longTTL, redlock.Fenced()))
+		},
+		"many keys": func(t *testing.T, l *redlock.Locker) error {
+			return releases(l.TryAcquire(t.Context(), key, longTTL, redlock.AndKeys("b", "c")))
+		},
+		"readers": func(t *testing.T, l *redlock.Locker) error {
+			return releases(l.TryAcquire(t.Context(), key, longTTL, redlock.Shared()))
+		},
+		"a standby": func(t *testing.T, l *redlock.Locker) error {
+			e, err := leader.NewElection(l, key, longTTL)
+			must(t, err)
+			return e.Run(within(t, promptly), func(context.Context, *leader.Term) error { return io.EOF })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := moved(t, redlock.Options{RequestTimeout: time.Second})
+			if err := get(t, l); err != nil && err != io.EOF { //nolint:errorlint // the candidate's own
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func releases(lock *redlock.Lock, err error) error {
+	if err != nil {
+		return err
+	}
+	return lock.Release(context.Background())
+}
+
+// passing is something that is wrong with real servers, for half a second.
+type passing struct {
+	name string
+	opt  func(s *redistest.Server) *redis.Options
+	fail func(t *testing.T, s *redistest.Server)
+	mend func(t *testing.T, s *redistest.Server)
+}
+
+func tell(words ...any) func(t *testing.T, s *redistest.Server) {
+	return func(t *testing.T, s *redistest.Server) {
+		t.Helper()
+		must(t, s.Client().Do(t.Context(), words...).Err())
+	}
+}
+
+func disconnects(t *testing.T, s *redistest.Server) {
+	t.Helper()
+	must(t, s.Client().Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err())
+}
+
+func both(f ...func(t *testing.T, s *redistest.Server)) func(t *testing.T, s *redistest.Server) {
+	return func(t *testing.T, s *redistest.Server) {
+		t.Helper()
+		for _, each := range f {
+			each(t, s)
+		}
+	}
+}
+
+func certify(c *redistest.Certificate) func(t *testing.T, s *redistest.Server) {
+	return both(tell("CONFIG", "SET", "tls-cert-file", c.Files.CertFile, "tls-key-file", c.Files.KeyFile), disconnects)
+}
+
+// passings needs servers that speak TLS with the certificate good.
+func passings(t *testing.T, good *redistest.Certificate) []passing {
+	t.Helper()
+	bad := redistest.SelfSigned(t)
+	trusts := func(s *redistest.Server) *redis.Options {
+		return &redis.Options{Addr: s.Addr(), TLSConfig: good.Client()}
+	}
+	as := func(user, password string) func(s *redistest.Server) *redis.Options {
+		return func(s *redistest.Server) *redis.Options {
+			opt := trusts(s)
+			opt.Username, opt.Password = user, password
+			return opt
+		}
+	}
+	var token atomic.Pointer[string]
+	first, second := "first", "second"
+	token.Store(&first)
+	rotated := func(s *redistest.Server) *redis.Options {
+		opt := trusts(s)
+		opt.CredentialsProvider = func() (user, password string) { return "app", *token.Load() }
+		return opt
+	}
+	app := tell("ACL", "SETUSER", "app", "reset", "on", ">first", "~*", "&*", "+@all")
+	return []passing{
+		{"a user is switched off", as("app", "first"), both(tell("ACL", "SETUSER", "app", "off"), disconnects), app},
+		{"a right is missing", as("app", "first"), tell("ACL", "SETUSER", "app", "-set", "-evalsha"), app},
+		{"a password is another", as("app", "first"), both(tell("ACL", "SETUSER", "app", "resetpass", ">other"),
+			disconnects), app},
+		{
+			"a provider learns late", rotated, both(tell("ACL", "SETUSER", "app", "resetpass", ">second"), disconnects),
+			func(*testing.T, *redistest.Server) { token.Store(&second) },
+		},
+		{"a certificate is not trusted", trusts, certify(bad), certify(good)},
+		{"a server is a replica", trusts, tell("REPLICAOF", "127.0.0.1", "1"), tell("REPLICAOF", "NO", "ONE")},
+		{ // the warm-up's acquisition may have come to a master this very moment
+			"a list is in the key's place", trusts,
+			tell("EVAL", "redis.call('DEL', KEYS[1]) return redis.call('RPUSH', KEYS[1], 'x')", "1", key),
+			tell("DEL", key),
+		},
+	}
+}
+
+func TestHazard105WhatPassesOnRealServersEndsNoWaitAndNoElection(t *testing.T) {
+	t.Parallel()
+	good := redistest.SelfSigned(t)
+	for _, p := range passings(t, good) {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			servers := redistest.StartN(t, 3, redistest.WithTLS(good.Files))
+			masters := make([]redlock.Master, len(servers))
+			for i, s := range servers {
+				tell("ACL", "SETUSER", "app", "on", ">first", "~*", "&*", "+@all")(t, s)
+				m, err := single.Open(p.opt(s), single.Options{})
+				must(t, err)
+				t.Cleanup(func() { must(t, m.Close()) })
+				masters[i] = m
+			}
+			complaints := make(chan redlock.Event, 8)
+			l, err := redlock.New(masters,
+				redlock.Options{RequestTimeout: time.Second, Observer: func(e redlock.Event) {
+					if e.Kind == redlock.EventComplaint {
+						complaints <- e
+					}
+				}})
+			must(t, err)
+			t.Cleanup(func() { closeLocker(t, l) })
+			must(t, releases(l.Acquire(within(t, promptly), key, longTTL)))
+			nowhere(t, servers, key)
+			for _, s := range servers {
+				p.fail(t, s)
+			}
+			e, err := leader.NewElection(l, key, longTTL)
+			must(t, err)
+			ran := make(chan error, 1)
+			go func() {
+				ran <- e.Run(within(t, promptly), func(context.Context, *leader.Term) error { return io.EOF })
+			}()
+			w := wait(t, within(t, promptly), l, key, longTTL)
+			said := <-complaints
+			<-time.After(500 * time.Millisecond)
+			for _, s := range servers {
+				p.mend(t, s)
+			}
+			must(t, w.Get(t).Release(t.Context()))
+			is(t, <-ran, io.EOF)
+			if said.Err == nil || said.Key != key {
+				t.Errorf("the event has %+v", said)
+			}
+		})
+	}
+}
+
+func TestHazard106AWaitOnClosedClientsEnds(t *testing.T) {
+	t.Parallel()
+	for name, client := range map[string]func(addr string) redis.UniversalClient{
+		"one server": func(addr string) redis.UniversalClient { return redis.NewClient(&redis.Options{Addr: addr}) },
+		"ring": func(addr string) redis.UniversalClient {
+			return redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": addr}, MaxRetries: -1})
+		},
+		"cluster": func(addr string) redis.UniversalClient {
+			return redis.NewClusterClient(&redis.ClusterOptions{
+				Addrs: []string{addr}, MaxRedirects: -1,
+				ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+					return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: addr}}}}, nil
+				},
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			servers := redistest.StartN(t, 3)
+			held := take(t, dial(t, servers, redlock.Options{}), key, longTTL)
+			var clients []redis.UniversalClient
+			var masters []redlock.Master
+			for _, s := range servers {
+				c := client(s.Addr())
+				m, err := redlock.NewMaster(c)
+				must(t, err)
+				clients, masters = append(clients, c), append(masters, m)
+			}
+			l, err := redlock.New(masters, redlock.Options{})
+			must(t, err)
+			defer func() {
+				ctx, cancel := context.WithCancel(t.Context())
+				cancel() // nobody will confirm anything any more
+				_ = l.Close(ctx)
+				must(t, held.Release(t.Context()))
+			}()
+			waits := wait(t, t.Context(), l, key, longTTL)
+			awaitEars(t, servers, 1)
+			e, err := leader.NewElection(l, "leader", longTTL)
+			must(t, err)
+			must(t, clients[0].Close())
+			must(t, releases(l.Acquire(within(t, promptly), "another", longTTL))) // two are enough
+			for _, c := range clients[1:] {
+				must(t, c.Close())
+			}
+			is(t, waits.Fail(t), redlock.ErrClosed)
+			_, err = l.Acquire(t.Context(), "another", longTTL)
+			is(t, err, redlock.ErrClosed)
+			is(t, e.Run(t.Context(), func(context.Context, *leader.Term) error { return nil }),
+				redlock.ErrClosed)
+		})
+	}
+}
+
+func TestHazard114AnErrorSaysWhatHappenedWhereAllMastersAnswer(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	for _, s := range servers {
+		must(t, s.Client().RPush(t.Context(), key, "a list").Err())
+	}
+	_, err := dial(t, servers, redlock.Options{}).TryAcquire(t.Context(), key, longTTL)
+	is(t, err, redlock.ErrMisconfigured)
+	if text := err.Error(); strings.Contains(text, "reachable") || strings.Count(text, "WRONGTYPE") < 2 {
+		t.Error(text)
+	}
+	for _, s := range servers {
+		must(t, s.Client().Del(t.Context(), key).Err())
+	}
+}
+
+func TestHazard107AReleaseWhileAllSubscriptionsAreAwayIsNoticed(t *testing.T) {
+	t.Parallel()
+	servers := redistest.StartN(t, 3)
+	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
+	held := take(t, a, key, longTTL)
+	everywhere(t, servers, held)
+	// alone: with others behind it, it would ask as often as by default
+	w := wait(t, t.Context(), b, key, longTTL, redlock.RetryEvery(12*time.Second))
+	awaitEars(t, servers, 1)
+	for _, s := range servers {
+		must(t, s.Client().Do(t.Context(), "client", "kill", "type", "pubsub").Err())
+	}
+	must(t, held.Release(t.Context()))
+	began := time.Now()
+	must(t, w.Get(t).Release(t.Context()))
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("the waiter came %v after the release", took)
+	}
+}

@@ -1,0 +1,276 @@
+package hazards_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/soak"
+	"github.com/seed-624411e5/redlock/leader"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// Each way to hold a lock, and by how much Done has to be ahead of the bound.
+func TestHazard53DoneClosesAGraceBeforeTheBound(t *testing.T) {
+	ms := time.Millisecond
+	for _, c := range []struct {
+		ttl, want time.Duration
+		opts      []redlock.Option
+	}{
+		{20 * ms, ms, nil},
+		{time.Second, 20 * ms, nil},
+		{10 * time.Second, 200 * ms, nil},
+		{time.Hour, 200 * ms, nil},
+		{10 * time.Second, 5 * time.Second, []redlock.Option{redlock.Grace(5 * time.Second)}},
+		{10 * time.Second, ms, []redlock.Option{redlock.Grace(ms)}},
+		{10 * time.Second, 2 * ms, []redlock.Option{redlock.MaxHold(100 * ms)}},
+		{10 * time.Second, 10 * ms, []redlock.Option{redlock.MaxHold(100 * ms), redlock.Grace(10 * ms)}},
+	} {
+		bubble(t, 3, func(t *testing.T, masters fakes) {
+			l := masters.Locker(t, redlock.Options{})
+			lock := acquire(t, l, c.ttl, c.opts...)
+			until := lock.Until()
+			ctx := lock.Context(t.Context())
+			<-lock.Done()
+			if early := time.Until(until); early != c.want {
+				t.Errorf("ttl %v: Done closed %v before the bound, want %v", c.ttl, early, c.want)
+			}
+			<-ctx.Done()
+			is(t, lock.Err(), redlock.ErrNotHeld)
+			is(t, context.Cause(ctx), redlock.ErrNotHeld)
+			// The holder is about to end its lock. No other holder may begin before the bound.
+			pass(time.Until(until) - 1)
+			synctest.Wait()
+			if n := masters.Holders(""); n != 3 {
+				t.Errorf("ttl %v: before the bound %d masters have the key", c.ttl, n)
+			}
+			settle(ms)
+			if n := masters.Holders(""); n != 0 {
+				t.Errorf("ttl %v: after the bound %d masters have the key", c.ttl, n)
+			}
+		})
+	}
+}
+
+func TestHazard53DoAndElectionHaveALongerGrace(t *testing.T) {
+	work := map[string]func(l *redlock.Locker, f func(ctx context.Context) error) error{
+		"Do": func(l *redlock.Locker, f func(ctx context.Context) error) error {
+			return l.Do(context.Background(), key, 10*time.Second, f)
+		},
+		"Run": func(l *redlock.Locker, f func(ctx context.Context) error) error {
+			e, err := leader.NewElection(l, key, 10*time.Second)
+			if err != nil {
+				return err
+			}
+			return e.Run(context.Background(), func(ctx context.Context, _ *leader.Term) error { return f(ctx) })
+		},
+	}
+	for name, run := range work {
+		bubble(t, 3, func(t *testing.T, masters fakes) {
+			l := masters.Locker(t, redlock.Options{})
+			enough := errors.New("enough")
+			err := run(l, func(ctx context.Context) error {
+				began := time.Now()
+				masters.Behave(on(single.Extend, act{Lost: true}))
+				<-ctx.Done()
+				if took := time.Since(began); took > 9*time.Second {
+					t.Errorf("%s: the context ended after %v of a ttl of 10s", name, took)
+				}
+				if n := masters.Holders(""); n != 3 {
+					t.Errorf("%s: the key was given to others while the work was being stopped, on %d masters", name,
+						3-n)
+				}
+				return enough
+			})
+			is(t, err, enough)
+			masters.Behave(nil)
+			settle(time.Second) // masters that were silent count as down, and are the janitor's
+			if n := masters.Holders(""); n != 0 {
+				t.Errorf("%s: the work has ended, and %d masters have the key", name, n)
+			}
+		})
+	}
+}
+
+// Between the end of the grace and the bound a hold is over here and not on the masters. Whatever comes then ends it
+// once.
+func TestHazard53WithinTheGraceEveryCallFindsTheLockOver(t *testing.T) {
+	for name, come := range map[string]func(t *testing.T, l *redlock.Locker, lock *redlock.Lock){
+		"Release": func(t *testing.T, _ *redlock.Locker, lock *redlock.Lock) {
+			is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
+			is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
+		},
+		"Extend": func(t *testing.T, _ *redlock.Locker, lock *redlock.Lock) {
+			is(t, lock.Extend(t.Context(), time.Minute), redlock.ErrNotHeld)
+		},
+		"Done again": func(t *testing.T, _ *redlock.Locker, lock *redlock.Lock) {
+			<-lock.Done()
+			<-lock.Context(t.Context()).Done()
+		},
+		"Close": func(t *testing.T, l *redlock.Locker, _ *redlock.Lock) {
+			must(t, l.Close(t.Context()))
+		},
+		"Close cut short": func(t *testing.T, l *redlock.Locker, lock *redlock.Lock) {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			is(t, l.Close(ctx), context.Canceled)
+			is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
+		},
+		"others": func(t *testing.T, l *redlock.Locker, lock *redlock.Lock) {
+			_, err := l.TryAcquire(t.Context(), key, time.Minute)
+			is(t, err, redlock.ErrHeld)
+			until := time.Now().Add(time.Second)
+			next := acquire(t, l, time.Minute)
+			if lock.Err() == nil || time.Now().After(until) {
+				t.Error("the next holder had to wait for longer")
+			}
+			must(t, next.Release(t.Context()))
+		},
+		"a late renewal": func(t *testing.T, _ *redlock.Locker, lock *redlock.Lock) {
+			pass(900 * time.Millisecond)
+			is(t, lock.Err(), redlock.ErrNotHeld)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, masters fakes) {
+				l := masters.Locker(t, redlock.Options{RequestTimeout: 6 * time.Second})
+				opts := []redlock.Option{redlock.Grace(time.Second)}
+				if name == "a late renewal" { // decided within the grace: the holder has been told to stop
+					masters.Behave(on(single.Extend, act{After: 5700 * time.Millisecond}))
+					opts = append(opts, redlock.AutoRenew())
+				}
+				lock := acquire(t, l, 10*time.Second, opts...)
+				<-lock.Done()
+				masters.Behave(nil)
+				come(t, l, lock)
+				settle(2 * time.Second)
+				if n := masters.Holders(lock.Owner()); n != 0 && name != "Close cut short" {
+					t.Errorf("%d masters have the key", n)
+				}
+				is(t, lock.Err(), redlock.ErrNotHeld)
+			})
+		})
+	}
+}
+
+func TestGraceIsChecked(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.Locker(t, redlock.Options{RequestTimeout: 600 * time.Millisecond})
+		for _, opts := range [][]redlock.Option{
+			{redlock.Grace(0)},
+			{redlock.Grace(-1)},
+			{redlock.Grace(5*time.Second + 1)},
+			{redlock.Grace(time.Second), redlock.MaxHold(time.Second)},
+		} {
+			_, err := l.TryAcquire(t.Context(), key, 10*time.Second, opts...)
+			is(t, err, redlock.ErrInvalid)
+		}
+		// The drift leaves no more of the ttl than the grace. The masters would grant such a lock again and again,
+		// and each time it would be over at once.
+		drifting := masters.Locker(t, redlock.Options{DriftFactor: 0.6})
+		_, err := drifting.TryAcquire(t.Context(), key, 10*time.Second, redlock.Grace(4*time.Second))
+		is(t, err, redlock.ErrInvalid)
+		_, err = drifting.TryAcquire(t.Context(), key, 7*time.Millisecond)
+		is(t, err, redlock.ErrInvalid)
+		if n := masters.Asked(); n != 0 {
+			t.Errorf("the masters were asked %d times", n)
+		}
+		// A lock that was granted with less than its grace left would be over at once.
+		masters.Behave(on(single.Acquire, act{Before: 500 * time.Millisecond}))
+		_, err = l.TryAcquire(t.Context(), key, time.Second, redlock.Grace(500*time.Millisecond))
+		isNot(t, err, redlock.ErrInvalid)
+		if err == nil {
+			t.Error("granted too late to be of use")
+		}
+		settle(time.Second)
+	})
+}
+
+// heap returns the amount of memory in use.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+func TestHazard47ContextsOfEndedParentsAreNotKept(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, masters fakes) {
+		lock := acquire(t, masters.Locker(t, redlock.Options{}), time.Hour)
+		first, stop := context.WithCancel(t.Context())
+		defer stop()
+		early := lock.Context(first)
+		before, n := heap(), soak.Or(30_000, 100_000)
+		for range n {
+			parent, cancel := context.WithCancel(t.Context())
+			lock.Context(parent)
+			cancel()
+		}
+		for range n { // and of one that goes on
+			lock.Context(t.Context())
+		}
+		if grown := heap() - before; grown > 4<<20 {
+			t.Errorf("after %d contexts of cancelled parents the lock keeps %d MB", n, grown>>20)
+		}
+		must(t, early.Err())
+		late := lock.Context(t.Context())
+		must(t, lock.Release(t.Context()))
+		<-early.Done()
+		<-late.Done()
+		is(t, context.Cause(early), redlock.ErrNotHeld)
+	})
+}
+
+// uncomparable is a context that can't be compared with another.
+type uncomparable struct {
+	context.Context
+	_ []int
+}
+
+func TestContextsOfParentsThatCannotBeCompared(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, masters fakes) {
+		lock := acquire(t, masters.Locker(t, redlock.Options{}), time.Hour)
+		a, b := lock.Context(uncomparable{Context: t.Context()}), lock.Context(uncomparable{Context: t.Context()})
+		must(t, lock.Release(t.Context()))
+		<-a.Done()
+		<-b.Done()
+	})
+}
+
+// BenchmarkContexts shows that a context costs the same however many there were before: of parents that have ended, and
+// of such as go on.
+func BenchmarkContexts(b *testing.B) {
+	for _, n := range []int{1_000, 10_000, 100_000} {
+		for _, end := range []bool{true, false} {
+			b.Run(fmt.Sprintf("%d/ended=%v", n, end), func(b *testing.B) {
+				masters := newFakes(1)
+				l := masters.Locker(b, redlock.Options{})
+				for b.Loop() {
+					lock := acquire(b, l, time.Hour)
+					parents := make([]context.CancelFunc, 0, n)
+					before := heap()
+					for range n {
+						parent, cancel := context.WithCancel(context.Background())
+						lock.Context(parent)
+						if parents = append(parents, cancel); end {
+							cancel()
+							parents = parents[:0]
+						}
+					}
+					b.ReportMetric(float64(heap()-before)/float64(n), "kept-B/context")
+					for _, cancel := range parents {
+						cancel()
+					}
+					must(b, lock.Release(b.Context()))
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/context")
+			})
+		}
+	}
+}

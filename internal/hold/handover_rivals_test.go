@@ -1,0 +1,255 @@
+package hold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/memmaster"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// A waiter asks for the lock again and again, and masters that refuse it raise the counter all the same.
+func TestALockIsHandedOverPastItsWaiters(t *testing.T) {
+	for name, opt := range map[string]redlock.Option{
+		"fenced": redlock.Fenced(), "published": redlock.Published("10.0.0.1:80"),
+	} {
+		t.Run(name, func(t *testing.T) { handOverBesideWaiters(t, opt) })
+	}
+}
+
+func handOverBesideWaiters(t *testing.T, opt redlock.Option) {
+	t.Helper()
+	servers := redistest.StartN(t, 3)
+	l := dial(t, servers, redlock.Options{})
+	waiters := make([]*redlock.Locker, 3)
+	for i := range waiters {
+		waiters[i] = dial(t, servers, redlock.Options{})
+		// so that it asks in one round trip
+		before, err := waiters[i].Acquire(t.Context(), "job", time.Minute, redlock.Fenced())
+		must(t, err)
+		must(t, before.Release(t.Context()))
+	}
+	lock, err := l.Acquire(t.Context(), "job", time.Minute, opt)
+	must(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for _, waiter := range waiters {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if lock, err := waiter.TryAcquire(ctx, "job", time.Minute, redlock.Fenced()); err == nil {
+					t.Errorf("another owner has the lock in between, with token %d", lock.Token())
+					_ = lock.Release(context.WithoutCancel(ctx))
+				}
+			}
+		})
+	}
+	defer all.Wait()
+	defer stop()
+	for range 10 {
+		h, err := lock.Handover()
+		must(t, err)
+		next, err := l.Attach(t.Context(), sent(t, h), time.Minute)
+		must(t, err)
+		if next.Token() <= lock.Token() {
+			t.Errorf("token %d and then %d", lock.Token(), next.Token())
+		}
+		lock = next
+	}
+	stop()
+	all.Wait()
+	must(t, lock.Release(t.Context()))
+}
+
+// handedOver takes a lock and returns it with its Handover.
+func handedOver(t *testing.T, masters []*memmaster.Master, opts ...redlock.Option) (*redlock.Lock, redlock.Handover) {
+	t.Helper()
+	lock, err := memLocker(t, masters).Acquire(t.Context(), "job", handedTTL, append(opts, redlock.Fenced())...)
+	must(t, err)
+	pass(time.Millisecond) // until all masters have it
+	h, err := lock.Handover()
+	must(t, err)
+	return lock, h
+}
+
+const handedTTL = 20 * time.Second
+
+// transfers sets the fates of transfers on the masters. Other requests are not affected.
+func transfers(masters []*memmaster.Master, fates ...memmaster.Fate) {
+	for i, m := range masters {
+		m.Behave(func(r *single.Request) memmaster.Fate {
+			if r.Op == single.Transfer && i < len(fates) {
+				return fates[i]
+			}
+			return memmaster.Fate{}
+		})
+	}
+}
+
+// An attempt that fails releases every key that it may have got, also if a grant was not answered or comes later.
+func TestAnAttachWithUnknownOutcomeLeavesNoKey(t *testing.T) {
+	const late = handedTTL/20 + 100*time.Millisecond // behind the first release, which follows the timeout at once
+	for name, fates := range map[string][]memmaster.Fate{
+		"answers are lost":     {{Mute: true}, {Mute: true}},
+		"requests arrive late": {{Before: late}, {Before: late}, {Before: late}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				masters := memmaster.New(3)
+				_, h := handedOver(t, masters)
+				transfers(masters, fates...)
+				if _, err := memLocker(t, masters).
+					Attach(t.Context(), h, handedTTL); !errors.Is(err, redlock.ErrNoQuorum) {
+					t.Fatalf("attach: %v", err)
+				}
+				pass(2 * time.Second)
+				next, err := memLocker(t, masters).TryAcquire(t.Context(), "job", handedTTL, redlock.Fenced())
+				must(t, err)
+				must(t, next.Release(t.Context()))
+			})
+		})
+	}
+}
+
+// An attempt that got too few votes takes nothing from the next attempt, whether that is in the same process or in
+// another.
+func TestAFailedAttachCanBeRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := memmaster.New(3)
+		lock, h := handedOver(t, masters)
+		l := memLocker(t, masters)
+		transfers(masters, memmaster.Fate{}, memmaster.Fate{Lost: true}, memmaster.Fate{Lost: true})
+		if _, err := l.Attach(t.Context(), h, handedTTL); !errors.Is(err, redlock.ErrNoQuorum) {
+			t.Fatalf("attach: %v", err)
+		}
+		transfers(masters)
+		next, err := l.Attach(t.Context(), h, handedTTL)
+		must(t, err)
+		if next.Token() <= lock.Token() {
+			t.Errorf("token %d and then %d", lock.Token(), next.Token())
+		}
+		must(t, next.Extend(t.Context(), handedTTL)) // which gives it back what the first attempt has given up
+		pass(time.Second)
+		must(t, next.Release(t.Context()))
+		pass(time.Second) // a quorum has confirmed it
+		for _, m := range masters {
+			if owner := m.Owner("job"); owner != "" {
+				t.Errorf("a master still has the owner %q", owner)
+			}
+		}
+	})
+}
+
+// Another owner had the lock in between. An old request that takes the lock has reached one master late, and that
+// vote does not count, also if the new process knows that master by another name.
+func TestAKeyThatWasSetLateIsNotHandedOver(t *testing.T) {
+	for _, name := range []string{"m3:6379", "m3.example.com:6379"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { setLate(t, name) })
+		})
+	}
+}
+
+// renamed is a Master with another name.
+type renamed struct {
+	redlock.Master
+	name string
+}
+
+func (r renamed) Name() string { return r.name }
+
+func setLate(t *testing.T, name string) {
+	masters := memmaster.New(3)
+	masters[2].Behave(func(*single.Request) memmaster.Fate { return memmaster.Fate{Before: 6 * time.Second} })
+	lock, err := memLocker(t, masters).Acquire(t.Context(), "job", handedTTL, redlock.Fenced())
+	must(t, err)
+	synctest.Wait() // the third master has the request
+	h, err := lock.Handover()
+	must(t, err)
+	masters[2].Behave(nil)
+	masters[0].Forget()
+	other, err := memLocker(t, masters).TryAcquire(t.Context(), "job", time.Second, redlock.Fenced())
+	must(t, err)
+	must(t, other.Release(t.Context()))
+	pass(7 * time.Second)
+	if masters[1].Owner("job") != lock.Owner() || masters[2].Owner("job") != lock.Owner() {
+		t.Fatalf("the test shows nothing: m2 has %q, m3 %q", masters[1].Owner("job"), masters[2].Owner("job"))
+	}
+	next, err := redlock.New([]redlock.Master{masters[0], masters[1], renamed{masters[2], name}},
+		redlock.Options{Clock: memmaster.NewClock(0)})
+	must(t, err)
+	closesAtLast(t, next)
+	if _, err := next.Attach(t.Context(), sent(t, h), handedTTL); err == nil {
+		t.Errorf("attached, though another owner had the lock (token %d) in between", other.Token())
+	}
+}
+
+// Holder returns the published value and the present token.
+func TestAPublishedValueSurvivesAHandover(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	before, after := dial(t, servers, redlock.Options{Identity: "old"}),
+		dial(t, servers, redlock.Options{Identity: "new"})
+	lock, err := before.Acquire(t.Context(), "job", time.Minute, redlock.Published("10.0.0.1:80\xff}/"))
+	must(t, err)
+	for range 3 {
+		h, err := lock.Handover()
+		must(t, err)
+		next, err := after.Attach(t.Context(), sent(t, h), time.Minute)
+		must(t, err)
+		holder, err := before.Holder(t.Context(), "job")
+		must(t, err)
+		if holder.Value != "10.0.0.1:80\xff}/" || holder.Token != next.Token() || next.Token() <= lock.Token() ||
+			holder.Identity != "new" || holder.ID != next.ID() {
+			t.Errorf("token %d and then %d, and the masters say %+v", lock.Token(), next.Token(), holder)
+		}
+		lock = next
+	}
+	must(t, lock.Release(t.Context()))
+}
+
+// The number of locks that events count as held is the number of locks that are held.
+func TestObserversSeeAHandover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := memmaster.New(3)
+		var told []string
+		l, err := redlock.New(memmaster.Masters(masters),
+			redlock.Options{Clock: memmaster.NewClock(0), Observer: func(e redlock.Event) {
+				if e.Kind == redlock.EventVote {
+					return
+				}
+				told = append(told,
+					fmt.Sprintf("%v %s %t %v", e.Kind, e.Op, e.Held, errors.Is(e.Err, redlock.ErrNotHeld)))
+			}})
+		must(t, err)
+		closesAtLast(t, l)
+		lock, err := l.Acquire(t.Context(), "job", handedTTL, redlock.Fenced())
+		must(t, err)
+		settle(time.Second)
+		told = nil
+		h, err := lock.Handover()
+		must(t, err)
+		next, err := l.Attach(t.Context(), h, handedTTL)
+		must(t, err)
+		if _, err := l.Attach(t.Context(), h, handedTTL); !errors.Is(err, redlock.ErrNotHeld) {
+			t.Errorf("the second Attach: %v", err)
+		}
+		settle(time.Second)
+		must(t, next.Release(t.Context()))
+		settle(time.Second)
+		want := []string{
+			"handover attach true false", "acquire attach false false", "returned attach false false",
+			"acquire attach false true", "release release false true", "returned attach false true",
+			"release release true false",
+		}
+		if !slices.Equal(slices.Sorted(slices.Values(told)), slices.Sorted(slices.Values(want))) {
+			t.Errorf("the events are %q, want %q", told, want)
+		}
+	})
+}

@@ -1,0 +1,584 @@
+package hold_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/memmaster"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/soak"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+func TestALockContinuesInAnotherProcess(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	before, after := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
+	lock, err := before.Acquire(t.Context(), "job", time.Minute, redlock.Fenced(), redlock.AutoRenew())
+	must(t, err)
+	ctx := lock.Context(t.Context())
+	h, err := lock.Handover()
+	must(t, err)
+	if ctx.Err() == nil || !errors.Is(lock.Err(), redlock.ErrNotHeld) || len(before.Held()) > 0 {
+		t.Errorf("handed over, and held here: %v", lock.Err())
+	}
+	if err := lock.Release(t.Context()); !errors.Is(err, redlock.ErrNotHeld) {
+		t.Errorf("Release by the old process: %v", err)
+	}
+	if _, err := after.TryAcquire(t.Context(), "job", time.Minute); !errors.Is(err, redlock.ErrHeld) {
+		t.Errorf("the key was free in between: %v", err)
+	}
+	next, err := after.Attach(t.Context(), sent(t, h), time.Minute, redlock.AutoRenew())
+	must(t, err)
+	if next.Token() <= lock.Token() || next.ID() == lock.ID() || next.Remaining() < 30*time.Second {
+		t.Errorf("token %d and then %d, for %v", lock.Token(), next.Token(), next.Remaining())
+	}
+	must(t, next.Verify(t.Context()))
+	must(t, next.Extend(t.Context(), 2*time.Minute))
+	again, err := next.Handover()
+	must(t, err)
+	last, err := before.Attach(t.Context(), sent(t, again), time.Minute)
+	must(t, err)
+	must(t, last.Release(t.Context()))
+	third, err := after.Acquire(t.Context(), "job", time.Minute, redlock.Fenced())
+	must(t, err)
+	if third.Token() <= last.Token() {
+		t.Errorf("token %d and then %d", last.Token(), third.Token())
+	}
+	if _, err := before.Attach(t.Context(), sent(t, again), time.Minute); !errors.Is(err, redlock.ErrNotHeld) {
+		t.Errorf("attached to another owner's lock: %v", err)
+	}
+	must(t, third.Verify(t.Context()))
+	must(t, third.Release(t.Context()))
+	if _, err := before.Attach(t.Context(), sent(t, again), time.Minute); !errors.Is(err, redlock.ErrNotHeld) {
+		t.Errorf("released: %v", err)
+	}
+}
+
+func TestOnlyOneProcessCanAttach(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	l := dial(t, servers, redlock.Options{})
+	lock, err := l.Acquire(t.Context(), "job", time.Minute, redlock.Fenced())
+	must(t, err)
+	h, err := lock.Handover()
+	must(t, err)
+	first, err := l.Attach(t.Context(), h, time.Minute)
+	must(t, err)
+	if _, err := l.Attach(t.Context(), h, time.Minute); !errors.Is(err, redlock.ErrNotHeld) {
+		t.Errorf("the second Attach: %v", err)
+	}
+	must(t, first.Verify(t.Context())) // which has taken nothing away
+	must(t, first.Release(t.Context()))
+}
+
+func TestAttachFailsWithoutAQuorumThatHasTheLock(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	l := dial(t, servers, redlock.Options{})
+	lock, err := l.Acquire(t.Context(), "job", time.Minute, redlock.Fenced())
+	must(t, err)
+	h, err := lock.Handover()
+	must(t, err)
+	for _, s := range servers[:2] {
+		must(t, s.Client().Del(t.Context(), "job").Err())
+	}
+	if _, err := l.Attach(t.Context(), h, time.Minute); !errors.Is(err, redlock.ErrNotHeld) {
+		t.Errorf("Attach: %v, want ErrNotHeld", err)
+	}
+}
+
+func TestNoTextShowsTheSecretOfAHandover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := memLocker(t, memmaster.New(3))
+		for what, opts := range map[string][]redlock.Option{"plain": nil, "shared": {redlock.Exclusive()}} {
+			lock, err := l.Acquire(t.Context(), what, time.Minute, opts...)
+			if err == nil {
+				if _, err := lock.Handover(); !errors.Is(err, redlock.ErrInvalid) || lock.Err() != nil {
+					t.Errorf("%s: %v, and then %v", what, err, lock.Err())
+				}
+				must(t, lock.Release(t.Context()))
+			}
+		}
+		lock, err := l.Acquire(t.Context(), "job", time.Minute, redlock.Fenced())
+		must(t, err)
+		owner := lock.Owner()
+		secret := owner[strings.LastIndex(owner, "/")+1:]
+		h, err := lock.Handover()
+		must(t, err)
+		type inside struct {
+			Shown  redlock.Handover
+			hidden redlock.Handover
+			at     *redlock.Handover
+			all    []redlock.Handover
+			what   any
+		}
+		in := inside{h, h, &h, []redlock.Handover{h}, h}
+		var b strings.Builder
+		for _, value := range []any{h, &h, in, &in, []inside{in}, map[string]inside{"x": in}} {
+			slog.New(slog.NewJSONHandler(&b, nil)).Info("x", "h", value)
+			slog.New(slog.NewTextHandler(&b, nil)).Info("x", "h", value)
+			fmt.Fprintf(&b, "%v %+v %#v %s %q %d %x", value, value, value, value, value, value, value)
+			text, err := json.Marshal(value)
+			if !errors.Is(err, redlock.ErrInvalid) {
+				t.Errorf("%T as JSON: %s, %v: the other process would not notice that the Handover is empty", value,
+					text, err)
+			}
+			fmt.Fprintf(&b, "%s %v", text, err)
+		}
+		for _, form := range secretForms(owner, secret) {
+			if strings.Contains(b.String(), form) {
+				t.Errorf("%s is shown: %s", form, b.String())
+			}
+		}
+		message, err := json.Marshal(map[string]string{"Shown": h.Secret()})
+		must(t, err)
+		var received inside
+		if err := json.Unmarshal(message, &received); err != nil || received.Shown.Secret() != h.Secret() {
+			t.Errorf("the other process has %v, %v", received.Shown, err)
+		}
+		if h.Key() != "job" || h.Token() != lock.Token() {
+			t.Errorf("%v", h)
+		}
+		if _, err := lock.Handover(); !errors.Is(err, redlock.ErrNotHeld) {
+			t.Errorf("the second Handover: %v", err)
+		}
+		for _, text := range []string{
+			"", "hunter2", "redlock-handover-3:", "redlock-handover-3:{}", `redlock-handover-3:{"key":"hunter2"}`,
+			`redlock-handover-3:{"key":"redlock:x","owner":"hunter2","token":1,"masters":["m"]}`,
+			`redlock-handover-3:{"key":"k","owner":"hunter2","token":9007199254740991,"masters":["m"]}`,
+			`redlock-handover-3:{"key":"k","owner":"hunter2","token":1}`,
+			// which does not say on which masters the lock is
+			strings.Replace(h.Secret(), "redlock-handover-3:", "redlock-handover-2:", 1),
+		} {
+			var h redlock.Handover
+			if err := h.UnmarshalText([]byte(text)); !errors.Is(err, redlock.ErrInvalid) ||
+				strings.Contains(err.Error(), `owner":"hunter2`) {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+		if _, err := l.Attach(t.Context(), redlock.Handover{}, time.Minute); !errors.Is(err, redlock.ErrInvalid) {
+			t.Errorf("Attach of an empty Handover: %v", err)
+		}
+		if text := (redlock.Handover{}).Secret(); text != "" || (redlock.Handover{}).Key() != "" ||
+			(redlock.Handover{}).Token() != 0 {
+			t.Errorf("an empty Handover as text: %s", text)
+		}
+		if _, err := l.Attach(t.Context(), h, time.Minute,
+			redlock.MaxOutage(time.Second)); !errors.Is(err, redlock.ErrInvalid) {
+			t.Errorf("an option of waiting: %v", err)
+		}
+		pass(2 * time.Minute)
+		if _, err := l.Attach(t.Context(), h, time.Minute); !errors.Is(err, redlock.ErrNotHeld) {
+			t.Errorf("lapsed: %v", err)
+		}
+		var none *redlock.Lock
+		if _, err := none.Handover(); !errors.Is(err, redlock.ErrNotHeld) {
+			t.Errorf("Handover of a nil lock: %v", err)
+		}
+	})
+}
+
+// secretForms lists the forms of an owner value in the formats above.
+func secretForms(owner, secret string) []string {
+	return []string{
+		secret, base64.StdEncoding.EncodeToString([]byte(owner)), fmt.Sprintf("%x", secret),
+		fmt.Sprintf("%d", []byte(secret)),
+		strings.Trim(fmt.Sprintf("%d", []byte(secret)), "[]"),
+		strings.TrimPrefix(fmt.Sprintf("%#v", []byte(secret)), "[]byte{"),
+	}
+}
+
+// handedHolders judges locks of one key: no two are held at once, and tokens grow in the order of acquisition.
+type handedHolders struct {
+	mu     sync.Mutex
+	held   map[string]*redlock.Lock // by who took it
+	last   uint64
+	taken  int
+	faults []string
+}
+
+func (h *handedHolders) took(who string, lock *redlock.Lock) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.taken++
+	if lock.Token() <= h.last {
+		h.faults = append(h.faults, fmt.Sprintf("%s has token %d after %d", who, lock.Token(), h.last))
+	}
+	h.last = lock.Token()
+	h.held[who] = lock
+	h.judgeLocked()
+}
+
+func (h *handedHolders) judgeLocked() {
+	var who []string
+	for name, lock := range h.held {
+		if lock.Err() == nil {
+			who = append(who, name)
+		}
+	}
+	if len(who) > 1 {
+		h.faults = append(h.faults, fmt.Sprintf("%q hold the lock at once", who))
+	}
+}
+
+// handing is a schedule of processes that hand a lock over.
+type handing struct {
+	Renews   bool
+	Pauses   []time.Duration // before each hand-over
+	Attaches []time.Duration // when each of those who attach does so
+	Delays   [][2]int        // ms until each master's request is performed, and until its answer, in turn
+	Rival    time.Duration   // how often somebody else asks
+}
+
+func drawHanding(t *rapid.T) handing {
+	ms := func(most int, name string) time.Duration {
+		return time.Duration(rapid.IntRange(0, most).Draw(t, name)) * time.Millisecond
+	}
+	s := handing{Renews: rapid.Bool().Draw(t, "renews"), Rival: ms(300, "rival") + 10*time.Millisecond}
+	for range rapid.IntRange(1, 3).Draw(t, "hand-overs") {
+		s.Pauses = append(s.Pauses, ms(1500, "pause"))
+	}
+	for range 3 {
+		s.Attaches = append(s.Attaches, ms(rapid.SampledFrom([]int{2, 100, 1500}).Draw(t, "within"), "attaches after"))
+	}
+	for range 7 {
+		most := rapid.SampledFrom([]int{3, 3, 60, 1500}).Draw(t, "slow")
+		s.Delays = append(s.Delays,
+			[2]int{rapid.IntRange(0, most).Draw(t, "before"), rapid.IntRange(0, most).Draw(t, "after")})
+	}
+	return s
+}
+
+// play runs the schedule. It returns the faults that it found and the number of attachments.
+func (s handing) play(t *testing.T) (faults []string, attached int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { settle(10 * time.Second) }) // what is on its way to masters in the end
+		masters := memmaster.New(3)
+		const ttl = time.Second
+		rival := memLocker(t, masters)
+		// so that it raises counters also where it is refused
+		first, err := rival.Acquire(t.Context(), key, ttl, redlock.Fenced())
+		must(t, err)
+		pass(time.Millisecond)
+		must(t, first.Release(t.Context()))
+		pass(time.Millisecond)
+		n := 0
+		var mu sync.Mutex
+		for _, m := range masters {
+			m.Behave(func(*single.Request) memmaster.Fate {
+				mu.Lock()
+				defer mu.Unlock()
+				n++
+				d := s.Delays[n%len(s.Delays)]
+				return memmaster.Fate{
+					Before: time.Duration(d[0]) * time.Millisecond, After: time.Duration(d[1]) * time.Millisecond,
+				}
+			})
+		}
+		h := &handedHolders{held: make(map[string]*redlock.Lock)}
+		opts := []redlock.Option{redlock.Fenced()}
+		if s.Renews {
+			opts = append(opts, redlock.AutoRenew())
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if lock, err := rival.TryAcquire(ctx, key, ttl, redlock.Fenced()); err == nil {
+					h.took("rival", lock)
+					pass(50 * time.Millisecond)
+					_ = lock.Release(ctx)
+				}
+				pass(s.Rival)
+			}
+		})
+		all.Go(func() {
+			for ctx.Err() == nil {
+				h.mu.Lock()
+				h.judgeLocked()
+				h.mu.Unlock()
+				pass(7 * time.Millisecond)
+			}
+		})
+		lock, err := memLocker(t, masters).Acquire(within(t, 20*time.Second), key, ttl, opts...)
+		pauses := s.Pauses
+		if err != nil { // masters may be so slow that nobody ever gets it
+			pauses, lock = nil, nil
+		} else {
+			h.took("first", lock)
+		}
+		for round, pause := range pauses {
+			pass(pause)
+			handed, err := lock.Handover()
+			if err != nil {
+				break // it was lost before
+			}
+			won := make(chan *redlock.Lock, len(s.Attaches))
+			for i, after := range s.Attaches {
+				l := memLocker(t, masters)
+				all.Go(func() {
+					pass(after)
+					next, err := l.Attach(ctx, handed, ttl, opts[1:]...)
+					if err == nil {
+						h.took(fmt.Sprintf("%d attached in round %d", i, round), next)
+					}
+					won <- next
+				})
+			}
+			lock = nil
+			for range s.Attaches {
+				if next := <-won; next != nil {
+					lock = next
+					attached++
+				}
+			}
+			if lock == nil {
+				break
+			}
+		}
+		pass(ttl)
+		if lock != nil {
+			_ = lock.Release(ctx)
+		}
+		stop()
+		all.Wait()
+		faults = h.faults
+	})
+	return faults, attached
+}
+
+func TestHandedOverLocksNeverHaveTwoHolders(t *testing.T) {
+	attached, checks := 0, 0
+	enough := soak.Or(40, 5000)
+	rapid.Check(t, func(rt *rapid.T) {
+		if checks++; checks > enough {
+			return
+		}
+		s := drawHanding(rt)
+		faults, n := s.play(t)
+		attached += n
+		if len(faults) > 0 {
+			rt.Fatalf("%+v: %q", s, faults)
+		}
+	})
+	if attached < min(checks, enough)/4 {
+		t.Errorf("%d in %d schedules attached: they show little", attached, checks)
+	}
+}
+
+// Keys and published values may be any bytes, also such as are no text.
+func TestAHandoverHasKeysAndValuesOfAnyBytes(t *testing.T) {
+	for what, c := range map[string]struct {
+		key string
+		opt redlock.Option
+	}{"value": {"job", redlock.Published("\xff\xfe")}, "key": {"job\xff", redlock.Fenced()}} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				masters := memmaster.New(3)
+				a, b := memLocker(t, masters), memLocker(t, masters)
+				lock, err := a.Acquire(t.Context(), c.key, time.Minute, c.opt)
+				must(t, err)
+				h, err := lock.Handover()
+				must(t, err)
+				got := sent(t, h)
+				if got.Key() != c.key {
+					t.Errorf("key %q became %q", c.key, got.Key())
+				}
+				next, err := b.Attach(t.Context(), got, time.Minute)
+				if err != nil {
+					t.Fatalf("attach: %v", err)
+				}
+				_ = next.Release(t.Context())
+			})
+		})
+	}
+}
+
+// A repair that the old process has sent may arrive late. Then it does not prove that the key was there all the time:
+// neither to the new process nor to the old one.
+func TestALateRepairOfTheOldProcessDoesNotCount(t *testing.T) {
+	for name, handsOver := range map[string]bool{"handed over": true, "not handed over": false} {
+		t.Run(name, func(t *testing.T) { lateRepair(t, handsOver) })
+	}
+}
+
+func lateRepair(t *testing.T, handsOver bool) {
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { settle(10 * time.Second) })
+		masters := memmaster.New(3)
+		a, b, rival := memLocker(t, masters), memLocker(t, masters), memLocker(t, masters)
+		const ttl = 20 * time.Second
+		lock, err := a.Acquire(t.Context(), "job", ttl, redlock.Fenced())
+		must(t, err)
+		pass(time.Millisecond) // until m3 has it, too
+		masters[2].Forget()
+		masters[2].Behave(func(r *single.Request) memmaster.Fate {
+			if r.Repair {
+				return memmaster.Fate{Before: 6 * time.Second}
+			}
+			return memmaster.Fate{}
+		})
+		must(t, lock.Extend(t.Context(), ttl)) // repairs m3, slowly
+		pass(time.Second / 10)
+		// m3 does not answer the new process for a while
+		masters[2].Behave(func(*single.Request) memmaster.Fate { return memmaster.Fate{Lost: true} })
+		next := lock
+		if handsOver {
+			h, err := lock.Handover()
+			must(t, err)
+			next, err = b.Attach(t.Context(), sent(t, h), ttl)
+			must(t, err)
+		} else {
+			must(t, lock.Extend(t.Context(), ttl))
+		}
+		pass(2 * time.Second)
+		masters[2].Behave(nil)
+		masters[0].Forget()
+		other, err := rival.TryAcquire(t.Context(), "job", time.Second, redlock.Fenced())
+		must(t, err)
+		must(t, other.Release(t.Context()))
+		pass(6 * time.Second)
+		err = next.Extend(t.Context(), ttl)
+		if err == nil {
+			t.Errorf("the attached lock (token %d) is extended although another owner had the key (token %d) in "+
+				"between", next.Token(), other.Token())
+		}
+		_ = next.Release(t.Context())
+	})
+}
+
+// Two masters get the key by a repair that comes much later. By then the lock is over, and another owner has had it.
+func TestARepairInFlightKeepsItsMasterInDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := memmaster.New(5)
+		a, b, d := memLocker(t, masters), memLocker(t, masters), memLocker(t, masters)
+		const ttl = 10 * time.Second
+		for _, m := range masters[3:] { // a failed attempt of a process that died
+			c := &single.Call{
+				Request: &single.Request{
+					Op: single.Acquire, Keys: []string{key}, Owner: "dead", TTL: 500 * time.Millisecond,
+				},
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			m.Do(ctx, []*single.Call{c})
+			cancel()
+		}
+		began := time.Now()
+		at := func(s float64) { pass(time.Duration(s*float64(time.Second)) - time.Since(began)) }
+		lock := acquire(t, a, ttl, redlock.Fenced())
+		at(1)
+		for _, m := range masters[3:] {
+			once := false
+			m.Behave(func(r *single.Request) memmaster.Fate {
+				if r.Op == single.Extend && r.Repair && !once {
+					once = true
+					return memmaster.Fate{Before: 17 * time.Second}
+				}
+				return memmaster.Fate{}
+			})
+		}
+		must(t, lock.Extend(t.Context(), ttl))
+		at(3)
+		must(t, lock.Extend(t.Context(), ttl))
+		at(4)
+		for i, m := range masters {
+			m.Behave(func(r *single.Request) memmaster.Fate {
+				if r.Op == single.Extend {
+					return memmaster.Fate{Before: 8500 * time.Millisecond, Lost: i > 0}
+				}
+				return memmaster.Fate{}
+			})
+		}
+		_ = lock.Extend(t.Context(), ttl)
+		at(6)
+		h, err := lock.Handover()
+		must(t, err)
+		at(14)
+		between := acquire(t, d, time.Second, redlock.Fenced())
+		must(t, between.Release(t.Context()))
+		at(20)
+		on, err := b.Attach(t.Context(), h, ttl)
+		if err == nil {
+			t.Errorf("attached, token %d, though %d had the lock in between", on.Token(), between.Token())
+			_ = on.Release(t.Context())
+		}
+	})
+}
+
+// A Locker whose masters can't have the lock refuses to attach, and leaves the lock to other Lockers. Two cases: a
+// Locker of two sets, the new one with other masters, and a Locker with only other masters. Where the sets share a
+// quorum, the lock goes over.
+func TestHazard109AnAttachThatCannotSucceedLeavesTheLock(t *testing.T) {
+	for name, c := range map[string]struct {
+		from, to int // the new masters; the old ones are the first three
+		attaches bool
+	}{
+		"joint, other masters": {3, 6, false}, "joint, one in common": {2, 5, false},
+		"joint, two in common": {1, 4, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				masters := memmaster.New(6)
+				lock, h := handedOver(t, masters[:3])
+				var asked atomic.Int64
+				for _, m := range masters {
+					m.Behave(func(*single.Request) memmaster.Fate { asked.Add(1); return memmaster.Fate{} })
+				}
+				l, err := redlock.NewJoint(memmaster.Masters(masters[:3]), memmaster.Masters(masters[c.from:c.to]),
+					redlock.Options{Clock: memmaster.NewClock(0)})
+				must(t, err)
+				closesAtLast(t, l)
+				next, err := l.Attach(t.Context(), sent(t, h), handedTTL)
+				if c.attaches {
+					must(t, err)
+					must(t, next.Release(t.Context()))
+					return
+				}
+				if is(t, err, redlock.ErrInvalid); asked.Load() != 0 ||
+					!strings.Contains(err.Error(), "m1:6379, m2:6379, m3:6379: they are no quorum of this Locker's "+
+						"new masters") {
+					t.Errorf("%d requests were sent, and the error is %v", asked.Load(), err)
+				}
+				for _, m := range masters[:3] {
+					if m.Owner("job") != lock.Owner() {
+						t.Errorf("%s has %q", m.Name(), m.Owner("job"))
+					}
+				}
+				next, err = memLocker(t, masters[:3]).Attach(t.Context(), sent(t, h), handedTTL)
+				must(t, err)
+				must(t, next.Release(t.Context()))
+			})
+		})
+	}
+}
+
+// In the other direction a handover works: a joint Locker's locks are on both sets.
+func TestAJointLockerHandsOverToEitherSet(t *testing.T) {
+	for _, to := range []int{0, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			masters := memmaster.New(6)
+			joint, err := redlock.NewJoint(memmaster.Masters(masters[:3]), memmaster.Masters(masters[3:]),
+				redlock.Options{Clock: memmaster.NewClock(0)})
+			must(t, err)
+			closesAtLast(t, joint)
+			lock := acquire(t, joint, handedTTL, redlock.Fenced())
+			h, err := lock.Handover()
+			must(t, err)
+			next, err := memLocker(t, masters[to:to+3]).Attach(t.Context(), sent(t, h), handedTTL)
+			must(t, err)
+			must(t, next.Release(t.Context()))
+		})
+	}
+}

@@ -1,0 +1,129 @@
+package hold_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// The documentation of Release describes ErrNoQuorum: the lock is over for its holder, its key keeps others out, and
+// the key is gone soon after the masters are back.
+func TestAnUnconfirmedReleaseIsRepeatedWhenTheMastersAreBack(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l, other := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
+		lock := acquire(t, l, longTTL)
+		settle(time.Second)
+		masters.Behave(on(single.Release, act{Lost: true}))
+		err := lock.Release(t.Context())
+		onlyIs(t, err, redlock.ErrNoQuorum)
+		is(t, lock.Err(), redlock.ErrNotHeld)
+		settle(longTTL / 2)
+		_, err = other.TryAcquire(t.Context(), key, longTTL)
+		is(t, err, redlock.ErrHeld)
+		masters.Behave(nil)
+		settle(200*time.Millisecond + time.Second) // an interval of the janitor's, and a request that was lost
+		if n := masters.Holders(lock.Owner()); n != 0 {
+			t.Errorf("%d masters have the key", n)
+		}
+	})
+}
+
+// A release waits behind an extension that is not answered, so the masters' answers to it end after it was decided.
+func TestARepeatedReleaseReturnsTheSameAfterLateReplies(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		lock := acquire(t, masters.Locker(t, redlock.Options{}), longTTL)
+		masters.Behave(func(*single.Request) act { return act{Lost: true} })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		is(t, lock.Extend(ctx, longTTL), context.DeadlineExceeded)
+		err := lock.Release(t.Context())
+		onlyIs(t, err, redlock.ErrNoQuorum)
+		said := err.Error()
+		settle(5 * time.Second)
+		if again := lock.Release(t.Context()); again == nil || again.Error() != said {
+			t.Errorf("the second release returned %v, the first returned %v", again, said)
+		}
+		masters.Behave(nil)
+	})
+}
+
+// The process ends before it could ask again: Close reports it, no more requests are sent, and the ttl ends the key.
+func TestAReleaseThatIsNotConfirmedLapsesByItsTTLWhenTheProcessEnds(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		const ttl = 30 * time.Second
+		l, other := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
+		lock := acquire(t, l, ttl)
+		extended := time.Now().Add(10 * time.Second)
+		settle(10 * time.Second)
+		must(t, lock.Extend(t.Context(), ttl))
+		masters.Behave(on(single.Release, act{Lost: true}))
+		is(t, lock.Release(t.Context()), redlock.ErrNoQuorum)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		is(t, l.Close(ctx), context.DeadlineExceeded)
+		masters.Behave(nil)
+		settle(time.Until(extended.Add(ttl - time.Second)))
+		_, err := other.TryAcquire(t.Context(), key, longTTL)
+		is(t, err, redlock.ErrHeld)
+		settle(2 * time.Second)
+		must(t, acquire(t, other, longTTL).Release(t.Context()))
+	})
+}
+
+// The work of fn stays done, but another holder may have worked at the same time.
+func TestDoFailsThoughItsFunctionDidNotWhenTheLockWasLost(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.Locker(t, redlock.Options{})
+		err := l.Do(t.Context(), key, longTTL, func(context.Context) error {
+			for _, m := range masters {
+				m.Forget()
+				m.Take("other", time.Hour)
+			}
+			return nil
+		})
+		onlyIs(t, err, redlock.ErrNotHeld)
+	})
+}
+
+// stops is a context that calls stopped when a context that descends from it needs it no more.
+type stops struct {
+	context.Context
+	stopped func()
+}
+
+// AfterFunc makes package context call the returned function where it takes its own away.
+func (s stops) AfterFunc(func()) (stop func() bool) {
+	return func() bool {
+		s.stopped()
+		return true
+	}
+}
+
+func (stops) Value(any) any { return nil }
+
+// Release ends the contexts of the hold first and then sends its request. A second caller of Release waits for the
+// result of the first, and other methods do not wait.
+func TestASecondReleaseWaitsForTheFirst(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		lock := acquire(t, masters.Locker(t, redlock.Options{}), longTTL)
+		second := make(chan error, 1)
+		lock.Context(stops{t.Context(), func() {
+			go func() { second <- lock.Release(t.Context()) }()
+			synctest.Wait()
+			is(t, lock.Err(), redlock.ErrNotHeld)
+			if n := masters.Holders(lock.Owner()); n != 3 || len(second) != 0 {
+				t.Errorf("%d masters have the key, and %d releases have returned", n, len(second))
+			}
+		}})
+		must(t, lock.Release(t.Context()))
+		must(t, <-second)
+		synctest.Wait() // a quorum was enough for them
+		if n := masters.Holders(lock.Owner()); n != 0 {
+			t.Errorf("%d masters have the key after the release", n)
+		}
+	})
+}

@@ -1,0 +1,144 @@
+package hold_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// repairs is a behaviour that holds for repairs.
+func repairs(a act) func(*single.Request) act {
+	return func(r *single.Request) act {
+		if r.Repair {
+			return a
+		}
+		return act{}
+	}
+}
+
+// mended makes a lock on five masters, of which the given number have lost the key.
+func mended(
+	t *testing.T, lost int, do func(t *testing.T, lock *redlock.Lock, masters fakes), opts ...redlock.Option,
+) {
+	t.Helper()
+	bubble(t, 5, func(t *testing.T, masters fakes) {
+		lock := acquire(t, masters.Locker(t, redlock.Options{}), longTTL, opts...)
+		settle(time.Millisecond)
+		for _, m := range masters[:lost] {
+			m.Forget()
+		}
+		do(t, lock, masters)
+		_ = lock.Release(t.Context())
+		settle(longTTL)
+		if n := masters.Holders(""); n != 0 {
+			t.Errorf("%d masters have the key after its release", n)
+		}
+	})
+}
+
+// lostUnseen makes three of five masters lose the key, and lets an extension fail because two masters do not answer.
+// It returns the error of the next extension.
+func lostUnseen(t *testing.T) (err error) {
+	t.Helper()
+	mended(t, 3, func(t *testing.T, lock *redlock.Lock, masters fakes) {
+		for _, m := range masters[1:3] {
+			m.Behave(on(single.Extend, act{Lost: true}))
+		}
+		is(t, lock.Extend(t.Context(), longTTL), redlock.ErrNoQuorum)
+		masters.Behave(nil)
+		err = lock.Extend(t.Context(), longTTL)
+	})
+	return err
+}
+
+// A majority had lost the key. So an extension must not win by keys that an earlier extension set again, although the
+// earlier one was not decided.
+func TestKeysThatAFailedExtensionSetDoNotCount(t *testing.T) {
+	is(t, lostUnseen(t), redlock.ErrNotHeld)
+}
+
+// A repair without an answer may have been done just now, so its key is no vote for the time before. When the other
+// masters have confirmed the lock without that vote, the key is a vote again.
+func TestARepairWithoutAnAnswerCountsWhenTheOthersHaveConfirmed(t *testing.T) {
+	extendAfter := func(answer act, confirmed bool) (err error) {
+		mended(t, 1, func(t *testing.T, lock *redlock.Lock, masters fakes) {
+			masters[0].Behave(repairs(answer))
+			must(t, lock.Extend(t.Context(), longTTL))
+			settle(time.Second)
+			if confirmed {
+				must(t, lock.Extend(t.Context(), longTTL))
+				settle(time.Second)
+			}
+			if n := masters.Holders(lock.Owner()); n != 5 {
+				t.Fatalf("%d masters have the key", n)
+			}
+			masters[1].Forget()
+			masters[2].Forget()
+			err = lock.Extend(t.Context(), longTTL)
+		})
+		return err
+	}
+	must(t, extendAfter(act{}, false))
+	must(t, extendAfter(act{Mute: true}, true))
+	err := extendAfter(act{Mute: true}, false)
+	is(t, err, redlock.ErrNoQuorum)
+	isNot(t, err, redlock.ErrNotHeld)
+	var quorum *redlock.QuorumError
+	if !errors.As(err, &quorum) || quorum.Nodes[0].Vote != redlock.Unknown || quorum.Nodes[0].Err == nil {
+		t.Errorf("%v does not say why the first master did not count", err)
+	}
+}
+
+// Masters that answer after an extension has been decided get the key back, too.
+func TestStragglersAreRepaired(t *testing.T) {
+	mended(t, 2, func(t *testing.T, lock *redlock.Lock, masters fakes) {
+		for _, m := range masters[:2] {
+			m.Behave(away(10 * time.Millisecond))
+		}
+		must(t, lock.Extend(t.Context(), longTTL))
+		if n := masters.Holders(lock.Owner()); n != 3 {
+			t.Errorf("%d masters have the key at once: no master is late here", n)
+		}
+		settle(100 * time.Millisecond)
+		if n := masters.Holders(lock.Owner()); n != 5 {
+			t.Errorf("%d masters have the key", n)
+		}
+		for _, m := range masters[:2] {
+			if n := m.Count(single.Extend); n != 2 {
+				t.Errorf("%s got %d extensions, want one and a repair", m.Name(), n)
+			}
+		}
+	})
+}
+
+// Asking the masters changes nothing there.
+func TestHeldRepairsNothing(t *testing.T) {
+	mended(t, 2, func(t *testing.T, lock *redlock.Lock, masters fakes) {
+		must(t, lock.Verify(t.Context()))
+		settle(time.Second)
+		if n := masters.Holders(""); n != 3 {
+			t.Errorf("%d masters have the key", n)
+		}
+	})
+}
+
+// A repair leaves a key alone that belongs to another owner by now. It also skips a master where the hold is over
+// before the repair arrives.
+func TestARepairTakesNoKeyFromAnotherOwner(t *testing.T) {
+	mended(t, 1, func(t *testing.T, lock *redlock.Lock, masters fakes) {
+		masters[0].Behave(repairs(act{Before: 10 * time.Millisecond}))
+		must(t, lock.Extend(t.Context(), longTTL))
+		masters[0].Take("somebody", 20*time.Second)
+		settle(time.Second)
+		if holder := masters[0].Holder(); holder != "somebody" {
+			t.Errorf("%q holds it on the first master", holder)
+		}
+		must(t, lock.Extend(t.Context(), longTTL)) // by the other four
+		masters[1].Forget()
+		masters[2].Forget()
+		is(t, lock.Extend(t.Context(), longTTL), redlock.ErrNotHeld)
+	})
+}

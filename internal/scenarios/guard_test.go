@@ -1,0 +1,109 @@
+package scenarios_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// takeover lets one client hold a lock on two of three masters while the third can't be reached. Then one of the two
+// restarts without its data and the third comes back. takeover returns the error of a second client that tries for a
+// part of the first one's validity; nil means that it got the lock too.
+func takeover(t *testing.T, opts redlock.Options) error {
+	t.Helper()
+	const ttl = 4 * time.Second
+	servers := redistest.StartN(t, 3)
+	opts.RequestTimeout = time.Second // for a busy machine
+	first, second := dial(t, servers, opts), dial(t, servers, opts)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	// Servers that were started just now do not vote yet, if they are guarded.
+	warm, err := second.Acquire(ctx, "warm-up", ttl)
+	if err != nil {
+		t.Fatalf("warm-up: %v", err)
+	}
+	if err := warm.Release(ctx); err != nil {
+		t.Fatalf("warm-up: %v", err)
+	}
+
+	servers[2].Pause()
+	lock, err := first.Acquire(ctx, "orders:42", ttl)
+	if err != nil {
+		t.Fatalf("Acquire: %v", err)
+	}
+	servers[0].RestartEmpty()
+	servers[2].Kill() // what it had not read is not to be in the way
+	servers[2].RestartEmpty()
+	trying, stop := context.WithTimeout(ctx, lock.Remaining()-time.Second)
+	defer stop()
+	other, err := second.Acquire(trying, "orders:42", ttl)
+	if lock.Err() != nil {
+		t.Fatalf("the first lock did not last until the second client was done: %v", lock.Err())
+	}
+	if err == nil {
+		if err := other.Release(ctx); err != nil {
+			t.Errorf("Release: %v", err)
+		}
+	}
+	return err
+}
+
+func TestHazard33TheRestartGuardPreventsASecondHolder(t *testing.T) {
+	t.Parallel()
+	err := takeover(t, redlock.Options{RestartGuard: 4 * time.Second})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("the second client got %v, want no lock in time", err)
+	}
+	if !strings.Contains(err.Error(), "may have forgotten locks: it does not vote for another") {
+		t.Errorf("the error does not say which master does not vote, and for how long: %v", err)
+	}
+}
+
+// The control: without the guard the same restarts do make two holders.
+func TestWithoutTheGuardARestartMakesTwoHolders(t *testing.T) {
+	t.Parallel()
+	if err := takeover(t, redlock.Options{}); err != nil {
+		t.Errorf("the second client got %v: this test shows nothing", err)
+	}
+}
+
+func TestAGuardedMastersVoteIsUnknownAndSaysForHowLong(t *testing.T) {
+	t.Parallel()
+	servers := redistest.StartN(t, 3)
+	locker := dial(t, servers, redlock.Options{RestartGuard: time.Minute, RequestTimeout: time.Second})
+	for range 20 { // also once the master is only probed
+		_, err := locker.TryAcquire(t.Context(), "orders:42", 10*time.Second)
+		var quorum *redlock.QuorumError
+		if !errors.Is(err, redlock.ErrNoQuorum) || !errors.As(err, &quorum) {
+			t.Fatalf("got %v, want a QuorumError that matches ErrNoQuorum", err)
+		}
+		guards, spared := 0, 0
+		for _, node := range quorum.Nodes {
+			var guarded *single.GuardError
+			switch {
+			case node.Vote == redlock.Unknown && errors.As(node.Err, &guarded):
+				guards++
+			case errors.Is(node.Err, single.ErrBehind): // a busy machine has not got round to it yet
+				spared++
+			}
+		}
+		if guards+spared < quorum.Quorum || guards == 0 { // which decide the round
+			t.Fatalf("%d votes are unknown because of the guard, want %d: %v", guards, quorum.Quorum, err)
+		}
+	}
+}
+
+func TestATTLLongerThanTheGuardIsRefused(t *testing.T) {
+	t.Parallel()
+	locker := dial(t, redistest.StartN(t, 1), redlock.Options{RestartGuard: time.Second})
+	if _, err := locker.TryAcquire(t.Context(), "orders:42",
+		1001*time.Millisecond); !errors.Is(err, redlock.ErrInvalid) {
+		t.Errorf("got %v, want ErrInvalid", err)
+	}
+}

@@ -1,0 +1,269 @@
+package scenarios_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+)
+
+// authority signs certificates.
+type authority struct {
+	key  *ecdsa.PrivateKey
+	cert *x509.Certificate
+	pem  []byte
+}
+
+func newAuthority(tb testing.TB) *authority {
+	tb.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(tb, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, IsCA: true,
+		BasicConstraintsValid: true,
+		NotBefore:             time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	must(tb, err)
+	cert, err := x509.ParseCertificate(der)
+	must(tb, err)
+	return &authority{key, cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
+}
+
+// issue makes a certificate for servers at ip and for clients.
+func (a *authority) issue(tb testing.TB, ip string) (certPEM, keyPEM []byte) {
+	tb.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(tb, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: ip}, IPAddresses: []net.IP{
+			net.ParseIP(ip),
+		},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
+	must(tb, err)
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	must(tb, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+}
+
+// client returns the configuration of a client that trusts a and has a certificate from a.
+func (a *authority) client(tb testing.TB) *tls.Config {
+	tb.Helper()
+	pair, err := tls.X509KeyPair(a.issue(tb, "127.0.0.1"))
+	must(tb, err)
+	roots := x509.NewCertPool()
+	roots.AddCert(a.cert)
+	return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+}
+
+// servers starts masters that a has certified for ip, and that ask a certificate of their clients.
+func (a *authority) servers(tb testing.TB, ip string, n int) []*redistest.Server {
+	tb.Helper()
+	cert, key := a.issue(tb, ip)
+	dir := tb.TempDir()
+	files := redistest.TLS{
+		CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem"),
+		CAFile: filepath.Join(dir, "ca.pem"),
+	}
+	for name, content := range map[string][]byte{files.CertFile: cert, files.KeyFile: key, files.CAFile: a.pem} {
+		must(tb, os.WriteFile(name, content, 0o600))
+	}
+	return redistest.StartN(tb, n, redistest.WithTLS(files))
+}
+
+// secured makes a Locker over servers as docs/operate/security.md shows it; nil speaks no TLS.
+func secured(tb testing.TB, servers []*redistest.Server, config *tls.Config) *redlock.Locker {
+	tb.Helper()
+	masters := make([]*redis.Options, len(servers))
+	for i, s := range servers {
+		masters[i] = &redis.Options{Addr: s.Addr(), TLSConfig: config}
+	}
+	locker, err := redlock.Open(masters, redlock.Options{RequestTimeout: 2 * time.Second}) // handshakes take a while
+	must(tb, err)
+	tb.Cleanup(func() { closeLocker(tb, locker) })
+	return locker
+}
+
+func TestEveryKindOfLockWorksOverMutualTLS(t *testing.T) {
+	ca := newAuthority(t)
+	servers := ca.servers(t, "127.0.0.1", 3)
+	locker := secured(t, servers, ca.client(t))
+	for name, opts := range map[string][]redlock.Option{
+		"plain": nil, "fenced": {redlock.Fenced()}, "shared": {redlock.Shared()}, "exclusive": {redlock.Exclusive()},
+		"reentrant": {redlock.Reentrant("job")}, "several keys": {redlock.AndKeys("b", "c")}, "renewed": {
+			redlock.AutoRenew(),
+		},
+	} {
+		lock, err := locker.Acquire(within(t, promptly), name, longTTL, opts...)
+		must(t, err)
+		must(t, lock.Extend(within(t, promptly), longTTL))
+		must(t, lock.Release(t.Context()))
+	}
+	lock := acquire(t, locker, longTTL)
+	got := make(chan error, 1)
+	go func() {
+		next, err := locker.Acquire(within(t, promptly), key, longTTL)
+		if err == nil {
+			err = next.Release(context.WithoutCancel(t.Context()))
+		}
+		got <- err
+	}()
+	must(t, lock.Release(t.Context()))
+	must(t, <-got)
+}
+
+func TestTLSIsVerifiedInBothDirections(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority(t)
+	servers := ca.servers(t, "127.0.0.1", 1)
+	trusting := ca.client(t)
+	stranger := trusting.Clone()
+	stranger.Certificates = nil
+	for name, c := range map[string]struct {
+		servers []*redistest.Server
+		config  *tls.Config
+		says    string
+	}{
+		"an authority that is not ours": {
+			servers, newAuthority(t).client(t), "certificate signed by unknown authority",
+		},
+		"a name that is not the host's": {
+			ca.servers(t, "127.0.0.2", 1), trusting, "certificate is valid for 127.0.0.2",
+		},
+		"no certificate of the client": {servers, stranger, ""},
+		"no TLS at all":                {servers, nil, ""},
+	} {
+		locker := secured(t, c.servers, c.config)
+		_, err := locker.TryAcquire(within(t, promptly), key, 3*time.Second) // what can't be released lapses
+		is(t, err, redlock.ErrNoQuorum)
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want it to say %q", name, err, c.says)
+		}
+		if n := holders(t, c.servers, ""); n > 0 {
+			t.Errorf("%s: the key was set", name)
+		}
+	}
+	must(t, try(t, secured(t, servers, trusting), key))
+}
+
+func TestARedissURLVerifiesTheServersCertificate(t *testing.T) {
+	ca := newAuthority(t)
+	servers := ca.servers(t, "127.0.0.1", 1) // by an authority that the system does not know
+	locker := dial(t, servers, redlock.Options{RequestTimeout: 2 * time.Second})
+	_, err := locker.TryAcquire(within(t, promptly), key, longTTL)
+	is(t, err, redlock.ErrNoQuorum)
+	if err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("%v, want it to say why the certificate is refused", err)
+	}
+}
+
+func TestOwnersAreUniqueAndEveryOneOfTheir128BitsIsRandom(t *testing.T) {
+	const n = 4096
+	locker, err := redlock.New(newFakes(1).Masters(), redlock.Options{Identity: "orders:1"})
+	must(t, err)
+	t.Cleanup(func() { closeLocker(t, locker) })
+	var ones [128]int
+	seen := make(map[string]bool)
+	for range n {
+		lock := acquire(t, locker, longTTL)
+		identity, random, _ := strings.Cut(lock.Owner(), "/")
+		raw, err := hex.DecodeString(random)
+		if identity != "orders:1" {
+			t.Fatalf("owner %q is not the identity's", lock.Owner())
+		}
+		if err != nil || len(raw) != 16 || seen[lock.Owner()] {
+			t.Fatalf("owner %q, seen before: %t", lock.Owner(), seen[lock.Owner()])
+		}
+		seen[lock.Owner()] = true
+		for bit := range ones {
+			ones[bit] += int(raw[bit/8] >> (bit % 8) & 1)
+		}
+		must(t, lock.Release(t.Context()))
+	}
+	for bit, count := range ones {
+		if count < n/2-6*32 || count > n/2+6*32 { // six standard deviations of 32
+			t.Errorf("bit %d is set in %d of %d owners", bit, count, n)
+		}
+	}
+}
+
+func TestNoErrorContainsAnOwnerOrAPassword(t *testing.T) {
+	servers := redistest.StartN(t, 3, redistest.WithPassword("hunter2-hunter2"))
+	var mu sync.Mutex
+	var events []string
+	locker := dial(t, servers, redlock.Options{})
+	watched := dial(t, servers, redlock.Options{Observer: func(e redlock.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		if e.Err != nil {
+			events = append(events, e.Err.Error())
+		}
+	}})
+	lock := acquire(t, locker, longTTL)
+	_, held := watched.TryAcquire(within(t, promptly), key, longTTL)
+	is(t, held, redlock.ErrHeld)
+	for _, s := range servers {
+		must(t, s.Client().FlushAll(t.Context()).Err())
+	}
+	gone := lock.Release(t.Context())
+	is(t, gone, redlock.ErrNotHeld)
+	must(t, watched.Close(t.Context())) // events are complete
+	mu.Lock()
+	defer mu.Unlock()
+	for _, text := range append(events, held.Error(), gone.Error()) {
+		if strings.Contains(text, lock.Owner()) || strings.Contains(text, "hunter2") {
+			t.Errorf("a secret in %q", text)
+		}
+	}
+}
+
+// A caller that prints a lock in a log wants to see its key.
+func TestAPrintedLockDoesNotShowItsOwner(t *testing.T) {
+	locker := dial(t, redistest.StartN(t, 1), redlock.Options{})
+	lock := acquire(t, locker, longTTL)
+	random := lock.Owner()[strings.LastIndexByte(lock.Owner(), '/')+1:]
+	var log strings.Builder
+	slog.New(slog.NewTextHandler(&log, nil)).Info("", "lock", lock)
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("", "lock", lock)
+	for _, text := range []string{
+		fmt.Sprintf("%v %+v %#v %s %q", lock, lock, lock, lock, lock), fmt.Sprint(struct{ L *redlock.Lock }{lock}),
+		log.String(),
+	} {
+		if strings.Contains(text, random) {
+			t.Errorf("the secret is in %q", text)
+		}
+	}
+	if got, want := lock.String(), fmt.Sprintf("lock on %q #%s", key, lock.ID()); got != want {
+		t.Errorf("printed as %q, want %q", got, want)
+	}
+	if got := (*redlock.Lock)(nil).String(); got != "no lock" {
+		t.Errorf("no lock is printed as %q", got)
+	}
+	must(t, lock.Release(t.Context()))
+}

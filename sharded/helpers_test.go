@@ -1,0 +1,54 @@
+package sharded_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed-624411e5/redlock/internal/mutant/mutanttest"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
+)
+
+func TestMain(m *testing.M) {
+	redistest.AtOnce(8) // most of those that are parallel wait for locks to end
+	goleak.VerifyTestMain(m)
+}
+
+// TestTheTestsNoticeMutants runs this package's tests for single mistakes in builds with the mistakes.
+func TestTheTestsNoticeMutants(t *testing.T) { mutanttest.MustFail(t) }
+
+const (
+	key      = locktest.Key
+	longTTL  = locktest.LongTTL
+	promptly = locktest.Promptly
+)
+
+type (
+	act     = locktest.Act
+	fake    = locktest.Fake
+	fakes   = locktest.Fakes
+	guarded = locktest.Guarded
+)
+
+var (
+	acquire     = locktest.Acquire
+	bubble      = locktest.Bubble
+	closeLocker = locktest.CloseLocker
+	demote      = locktest.Demote
+	dial        = locktest.Dial
+	dialJoint   = locktest.DialJoint
+	hourAhead   = locktest.HourAhead
+	is          = locktest.Is
+	must        = locktest.Must
+	newClock    = locktest.NewClock
+	newFake     = locktest.NewFake
+	on          = locktest.On
+	onlyIs      = locktest.OnlyIs
+	pass        = locktest.Pass
+	refuseAll   = locktest.RefuseAll
+	settle      = locktest.Settle
+	urls        = locktest.URLs
+	within      = locktest.Within
+	wrapped     = locktest.Wrapped
+)
