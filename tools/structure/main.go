@@ -1,5 +1,5 @@
 // Command structure measures how hard the library is to read: the size and the circles of each package, and how much
-// code one operation runs through. Tests do not count.
+// code one operation runs through. Of tests only the files are counted.
 //
 //	go run ./structure [-C dir] [-v] [packages]   a table of packages
 //	go run ./structure -paths                     functions and files of one Acquire, Release, Extend, notified wait
@@ -10,6 +10,7 @@
 // The columns of the table:
 //
 //	files, lines   without tests
+//	tests          files with tests
 //	exported       types, functions, methods, constants and variables
 //	circle         the largest group of files in which each uses declarations of each other, directly or not
 //	fields         of the largest struct
@@ -94,7 +95,7 @@ func load(dir string, patterns []string) (all []size, err error) {
 
 func printPackages(all []size, verbose bool) error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "files\tlines\texported\tcircle\tfields\tmethods\t  package\t")
+	fmt.Fprintln(w, "files\tlines\ttests\texported\tcircle\tfields\tmethods\t  package\t")
 	sum := size{name: "together"}
 	for _, s := range all {
 		sum.add(s)

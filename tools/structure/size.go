@@ -17,6 +17,7 @@ import (
 type size struct {
 	name                   string
 	files, lines, exported int
+	tests                  int      // files with tests
 	circle                 []string // the files of the largest circle, sorted
 	fields, methods        most
 }
@@ -37,6 +38,7 @@ func (s *size) add(o size) {
 	s.files += o.files
 	s.lines += o.lines
 	s.exported += o.exported
+	s.tests += o.tests
 	if len(o.circle) > len(s.circle) {
 		s.circle = o.circle
 	}
@@ -45,11 +47,12 @@ func (s *size) add(o size) {
 }
 
 func (s *size) print(w *tabwriter.Writer) {
-	fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%s %d\t%s %d\t  %s\t\n",
-		s.files, s.lines, s.exported, len(s.circle), s.fields.of, s.fields.n, s.methods.of, s.methods.n, s.name)
+	fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%s %d\t%s %d\t  %s\t\n",
+		s.files, s.lines, s.tests, s.exported, len(s.circle), s.fields.of, s.fields.n, s.methods.of, s.methods.n, s.name)
 }
 
 func (s *size) enter(m measures) {
+	m.enter(s.name, "tests", s.tests)
 	m.enter(s.name, "circle", len(s.circle))
 	m.enter(s.name, "fields", s.fields.n)
 	m.enter(s.name, "methods", s.methods.n)
@@ -57,6 +60,10 @@ func (s *size) enter(m measures) {
 
 func measure(p *packages.Package) size {
 	s := size{name: strings.TrimPrefix(p.PkgPath, module+"/")}
+	if len(p.GoFiles) > 0 {
+		tests, _ := filepath.Glob(filepath.Join(filepath.Dir(p.GoFiles[0]), "*_test.go")) // the pattern is valid
+		s.tests = len(tests)
+	}
 	uses := make(graph)
 	for _, f := range p.Syntax {
 		from := p.Fset.Position(f.Package).Filename
