@@ -54,7 +54,11 @@ func Controls() []Control {
 		{controls.New(controls.StoppedClock), "", own, "stopped-clients", oracle.NameOverlap, 8 * sec},
 	}
 	for _, e := range controls.Catalogue() {
-		all = append(all, Control{e.Subject(), "", controls.New(controls.Textbook), e.Scenario, e.Oracle, e.For})
+		unbroken := controls.New(controls.Textbook)
+		if e.Scenario == "growth" {
+			unbroken = controls.Pooling()
+		}
+		all = append(all, Control{e.Subject(), "", unbroken, e.Scenario, e.Oracle, e.For})
 	}
 	for _, m := range mutant.All() {
 		for _, c := range m.Chaos {
@@ -92,7 +96,7 @@ func longGuarded() ownSubject {
 // Subjects lists the locks that have a name for the command line: this library first, then correct locks
 // that lack something, then the broken ones.
 func Subjects() []workload.Subject {
-	out := []workload.Subject{Redlock(), Guarded(), LongGuarded()}
+	out := []workload.Subject{Redlock(), Guarded(), LongGuarded(), controls.Pooling()}
 	add := func(added workload.Subject) {
 		if !slices.ContainsFunc(out, func(s workload.Subject) bool { return s.Name() == added.Name() }) {
 			out = append(out, added)

@@ -8,9 +8,6 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 )
 
-// NameGrowth is the oracle that finds goroutines which stay for each hold.
-const NameGrowth = "growth"
-
 // lagging finds releases that left a key behind. A release asks every master in reach, not only a majority. So after
 // it was confirmed, no master may have the key for longer than grace. Times with a fault or a stall do not count.
 func (w *watch) lagging(v *history.View, grace time.Duration) []oracle.Violation {
@@ -41,16 +38,4 @@ func (w *watch) lagging(v *history.View, grace time.Duration) []oracle.Violation
 		}
 	}
 	return out
-}
-
-// growth finds that goroutines of the subject were left by holds, before its clients were closed.
-func growth(goroutines, acquisitions int) []oracle.Violation {
-	if acquisitions < 300 || goroutines <= 300+acquisitions/2 {
-		return nil
-	}
-	return []oracle.Violation{{
-		Oracle: NameGrowth,
-		Text: fmt.Sprintf("after %d acquisitions, when all holds had been released, the subject had %d goroutines",
-			acquisitions, goroutines),
-	}}
 }

@@ -34,6 +34,7 @@ type machine struct {
 	recorder *history.Recorder
 	tolerate time.Duration // how long a stretch must be to count as a stall
 	given    atomic.Int64  // nanoseconds
+	quiet    atomic.Bool   // stalls do not go into the history
 	cancel   context.CancelFunc
 	group    sync.WaitGroup
 
@@ -112,6 +113,9 @@ func (m *machine) stall(from, now int64, d time.Duration, whose string) {
 		m.longest, m.whose = d, whose
 	}
 	m.mu.Unlock()
+	if m.quiet.Load() {
+		return
+	}
 	from = max(0, from)
 	m.recorder.Append(history.Event{
 		At: from, Type: history.Stall, Client: history.Everyone, Master: history.Everyone, Value: now - from,

@@ -33,6 +33,8 @@ const endPatience = 30 * time.Second
 // The report's files are written in any case once the run has begun. The error matches ErrSetup if it could not begin;
 // any other error is about writing the files.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
+	active.Add(1)
+	defer active.Add(-1)
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSetup, err)
@@ -59,6 +61,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	r.keysBefore = r.lookAtKeys(ctx)
 	r.machine = newMachine(r.recorder, r.profile.TTL, r.processes, r.fleet.Proxy)
 	r.drive(ctx)
+	r.makeRounds(ctx)
 	r.quiesce(ctx)
 	r.machine.stop()
 	rep := r.judge()
@@ -105,9 +108,10 @@ type run struct {
 	lasted             time.Duration
 
 	machine *machine
-	grown   int    // goroutines of the subject when all holds had been released
-	left    int    // goroutines of the subject when its clients were closed
-	leftAt  string // where the first of them is
+	rounds  *rounds // nil: the profile has none
+	grown   int     // goroutines of the subject when all holds had been released
+	left    int     // goroutines of the subject when its clients were closed
+	leftAt  string  // where the first of them is
 
 	keysBefore, keysAfter []map[string]time.Duration // by master: those that live for long
 

@@ -100,7 +100,7 @@ func (r *run) oracles(v *history.View, rep *Report) []oracle.Violation {
 	}
 	return slices.Concat(found, oracle.PlannedFaults(v, r.plannedFaults()), r.leaks(),
 		r.watch.lingering(v, min(l.Orphan, r.profile.TTL/4)), r.watch.lagging(v, min(l.Orphan, r.profile.TTL/4)),
-		growth(r.grown, granted(v)), litter(r.keysBefore, r.keysAfter, len(r.profile.KeyNames()), granted(v)))
+		crowded(r.grown, granted(v)), r.rounds.judge(), litter(r.keysBefore, r.keysAfter, len(r.profile.KeyNames()), granted(v)))
 }
 
 func granted(v *history.View) int {
@@ -166,6 +166,7 @@ func (r *run) describe(v *history.View) *Report {
 				"do not count",
 				n, rep.StalledMS, milliseconds(v.End), longest.Round(time.Millisecond), whose))
 	}
+	rep.Notes = append(rep.Notes, r.rounds.notes()...)
 	if n := r.network.Replaced(); n > 0 {
 		rep.Notes = append(rep.Notes, fmt.Sprintf("%d proxies did not answer and were replaced", n))
 	}

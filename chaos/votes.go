@@ -31,6 +31,8 @@ type votes struct {
 	bucket time.Duration
 	counts [][voteBuckets + spareBuckets][3]atomic.Int64 // by master, time and workload.Vote
 
+	over atomic.Bool // no vote counts any more
+
 	mu      sync.Mutex
 	ballots []report.Ballot
 }
@@ -44,6 +46,9 @@ func newVotes(now func() int64, masters int, lasts time.Duration) *votes {
 
 // add takes a client's vote; votes on releases are not counted.
 func (v *votes) add(client int, b workload.Ballot) {
+	if v.over.Load() {
+		return
+	}
 	now := v.now()
 	if b.Op != workload.OpRelease {
 		v.counts[b.Master][min(now/int64(v.bucket), voteBuckets+spareBuckets-1)][b.Vote].Add(1)

@@ -44,6 +44,9 @@ func (m *master) Keyspace(ctx context.Context) (map[string]time.Duration, error)
 	return masters.Keyspace(ctx, m.Master)
 }
 
+// Connections counts the server's connections.
+func (m *master) Connections(ctx context.Context) (int, error) { return masters.Connections(ctx, m.Master) }
+
 // Inject implements masters.Master.
 func (m *master) Inject(ctx context.Context, action masters.Action, p masters.Params) (masters.Injection, error) {
 	if err := m.Can(action); err != nil {

@@ -58,7 +58,7 @@ var errBroken = errors.New("controls: broken on purpose")
 // Catalogue lists broken locks, each with the oracle that must find it.
 func Catalogue() []Entry {
 	return slices.Concat(counting(), keys(), attempts(), bounds(), extensions(), releases(), renewals(), tokens(),
-		kinds())
+		kinds(), growing())
 }
 
 // oneIn is true once in n times, by chance.

@@ -162,11 +162,13 @@ type locker struct {
 	closed  chan struct{} // closed when the client is
 	counted atomic.Uint64 // by those of the catalogue that count
 	failed  []atomic.Bool // which masters have ever failed
+	keeps   keeps         // by those that keep something of each hold
 }
 
 // Close implements workload.Locker.
 func (l *locker) Close(context.Context) error {
 	close(l.closed)
+	l.keeps.close()
 	l.cleanup.Wait()
 	var err error
 	for _, m := range l.masters {

@@ -152,6 +152,14 @@ func (c *commands) stat(ctx context.Context, section, name string) int {
 	return 0
 }
 
+// Connections counts the server's connections.
+func (c *commands) Connections(ctx context.Context) (int, error) {
+	if n := c.stat(ctx, "clients", "connected_clients"); n > 0 {
+		return n, nil
+	}
+	return 0, errors.New("connections: INFO does not say how many there are")
+}
+
 // look reads keys, whatever type they are. What could not be read is an error, never a key without an owner. A fault
 // may have closed connections that lay idle; then it reads again.
 func (c *commands) look(ctx context.Context, names []string) (keys []Key, err error) {

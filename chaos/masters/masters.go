@@ -93,16 +93,33 @@ type Master interface {
 // Keyspace lists all keys of a master with their times to live; negative: for ever. The error matches ErrUnavailable if
 // its backend can't tell.
 func Keyspace(ctx context.Context, m Master) (map[string]time.Duration, error) {
-	if o, ok := m.(*overlapping); ok {
-		m = o.Master
-	}
-	lister, ok := m.(interface {
+	lister, ok := behind(m).(interface {
 		Keyspace(context.Context) (map[string]time.Duration, error)
 	})
 	if !ok {
 		return nil, unavailable("this backend does not list keys")
 	}
 	return lister.Keyspace(ctx)
+}
+
+// Connections counts the connections that clients have to a master, with the harness's own. The error matches
+// ErrUnavailable if its backend can't tell.
+func Connections(ctx context.Context, m Master) (int, error) {
+	counter, ok := behind(m).(interface {
+		Connections(context.Context) (int, error)
+	})
+	if !ok {
+		return 0, unavailable("this backend does not count connections")
+	}
+	return counter.Connections(ctx)
+}
+
+// behind is the backend's master.
+func behind(m Master) Master {
+	if o, ok := m.(*overlapping); ok {
+		return o.Master
+	}
+	return m
 }
 
 // Fleet is the masters of one run.
@@ -151,10 +168,7 @@ func (f *Fleet) Reach() []endpoint.Endpoint {
 func (f *Fleet) Pids() map[int]int {
 	pids := make(map[int]int)
 	for i, m := range f.Masters {
-		if o, ok := m.(*overlapping); ok {
-			m = o.Master
-		}
-		if p, ok := m.(*process); ok {
+		if p, ok := behind(m).(*process); ok {
 			if pid := p.server.Pid(); pid != 0 {
 				pids[i] = pid
 			}

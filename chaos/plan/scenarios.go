@@ -41,6 +41,11 @@ func Scenarios() []Scenario {
 			Inside: true, Workload: "hot-key",
 		},
 		{
+			Name: "growth", Text: "No faults, and at the end equal rounds of holds: goroutines, heap and connections " +
+				"must not grow with each of them.",
+			Inside: true, Workload: "rounds",
+		},
+		{
 			Name: "slow-network", Text: "Latency, jitter, little bandwidth, slicing and slow closing on some paths.",
 			Inside: true, Workload: "hot-key", gap: normal, length: long, atOnce: 2,
 			catalogue: []template{

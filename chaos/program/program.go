@@ -98,6 +98,9 @@ func (c *client) Suspend() error { return workload.StopProcess(c.cmd.Process) }
 // Resume implements workload.Suspendable.
 func (c *client) Resume() error { return workload.ContinueProcess(c.cmd.Process) }
 
+// Pid implements workload.Process.
+func (c *client) Pid() int { return c.cmd.Process.Pid }
+
 // Open implements workload.Subject.
 func (s subject) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
 	masters := make([]endpoint.Endpoint, len(addrs))

@@ -42,3 +42,9 @@ type Suspendable interface {
 	Suspend() error
 	Resume() error
 }
+
+// Process is a Locker in a process of its own, whose memory the harness can look at.
+type Process interface {
+	// Pid is the process's id.
+	Pid() int
+}

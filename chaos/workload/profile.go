@@ -52,6 +52,9 @@ type Profile struct {
 	// First and Some narrow the keys that a worker uses: so many from that one on; all when Some is 0.
 	First int `json:"first,omitempty"`
 	Some  int `json:"some,omitempty"`
+	// Rounds: after the workers have ended, each client takes locks without rivals in equal rounds, and the harness counts
+	// the goroutines, the heap and the connections after each.
+	Rounds bool `json:"rounds,omitempty"`
 	// Parts are what workers do that do not all do the same: the workers of each client take them in turns.
 	Parts []Part `json:"parts,omitempty"`
 }
@@ -190,6 +193,12 @@ func Profiles() []Profile {
 				{Some: 2, Kind: history.Fenced},
 				{First: 2, Some: 2, Kind: history.Fenced, Renew: true, Hold: Span{time.Second, 2500 * ms}},
 			},
+		},
+		{
+			Name: "rounds", Text: "Some keys that are given back soon, and at the end equal rounds of holds without " +
+				"rivals, after each of which goroutines, heap and connections are counted.",
+			Keys: 5, TTL: time.Second, Hold: Span{0, 5 * ms}, Think: Span{0, 20 * ms}, Wait: 20 * time.Second,
+			Rounds: true,
 		},
 		{
 			Name: "children", Text: "One hot key, and some of the clients are processes that are stopped and killed.",

@@ -111,14 +111,8 @@ func (w *Worker) draw(s Span) time.Duration {
 }
 
 func (w *Worker) sleep(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
+	if d > 0 {
+		pause(ctx, d)
 	}
 }
 

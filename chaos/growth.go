@@ -1,0 +1,153 @@
+package chaos
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+)
+
+// NameGrowth is the oracle that finds what the subject keeps of each hold: goroutines, heap or connections.
+const NameGrowth = "growth"
+
+const (
+	// judgedRounds follow the round that warms up. Each third of them is two rounds.
+	judgedRounds = 6
+	// fewestInRound and mostInRound bound the acquisitions of a round.
+	fewestInRound = 50
+	mostInRound   = 500
+)
+
+// footprint is what the subject has when all holds have been released and clean-up has had time.
+type footprint struct {
+	goroutines  int
+	connections int   // to all masters together
+	heap        int64 // of this process, in bytes
+	resident    int64 // of the clients' processes, in bytes
+}
+
+// rounds are equal rounds of acquisitions, with a footprint after each.
+type rounds struct {
+	size    int // acquisitions of a round
+	after   []footprint
+	unknown []string // why something could not be judged
+	// What is counted: what clients in this process have, the memory of clients' processes, and connections.
+	goroutines, heap, resident, connections bool
+	// shared: other programs may use the masters too.
+	shared bool
+}
+
+// measure is one number of a footprint.
+type measure struct {
+	what  string
+	of    func(footprint) int64
+	least int64 // a third that grows by less does not grow
+	show  func(int64) string
+	// doubt says why growth proves nothing; empty: it does.
+	doubt string
+}
+
+// measures lists what was counted.
+//
+// A lock keeps something of a hold if the number grows by one for every twenty acquisitions, or the heap by 128 bytes
+// for each. A runtime takes memory that it does not need yet, so the memory of a process shows less.
+func (r *rounds) measures() []measure {
+	third := int64(judgedRounds / 3 * r.size)
+	count := func(n int64) string { return fmt.Sprint(n) }
+	kilobytes := func(n int64) string { return fmt.Sprint(n >> 10) }
+	var out []measure
+	if r.goroutines {
+		out = append(out,
+			measure{"goroutines", func(f footprint) int64 { return int64(f.goroutines) }, max(10, third/20), count, ""})
+	}
+	if r.heap {
+		out = append(out,
+			measure{"kB of heap", func(f footprint) int64 { return f.heap }, max(64<<10, 128*third), kilobytes, ""})
+	}
+	if r.resident {
+		out = append(out, measure{
+			"kB of resident memory", func(f footprint) int64 { return f.resident }, max(16<<20, 64<<10*third),
+			kilobytes, "a garbage collector that has not run yet looks the same",
+		})
+	}
+	if r.connections {
+		m := measure{
+			"connections", func(f footprint) int64 { return int64(f.connections) }, max(10, third/20), count, "",
+		}
+		if r.shared {
+			m.doubt = "other programs may have opened them"
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// judge finds numbers that grow in each third of the rounds. A pool grows at first and then stays.
+func (r *rounds) judge() []oracle.Violation {
+	if r == nil {
+		return nil
+	}
+	var out []oracle.Violation
+	for _, why := range r.unknown {
+		out = append(out, oracle.Violation{Oracle: NameGrowth, Unknown: true, Text: why})
+	}
+	if len(r.after) != 1+judgedRounds {
+		return out
+	}
+	for _, m := range r.measures() {
+		if !grows(r.after, m) {
+			continue
+		}
+		text := fmt.Sprintf("the subject's number of %s grows with every %d acquisitions, although all holds were "+
+			"released: %s", m.what, r.size, r.series(m))
+		if m.doubt != "" {
+			text += "; " + m.doubt
+		}
+		out = append(out, oracle.Violation{Oracle: NameGrowth, Unknown: m.doubt != "", Text: text})
+	}
+	return out
+}
+
+// grows reports whether a number grows in each third of the rounds.
+func grows(after []footprint, m measure) bool {
+	const step = judgedRounds / 3
+	for i := step; i < len(after); i += step {
+		if m.of(after[i])-m.of(after[i-step]) < m.least {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *rounds) series(m measure) string {
+	shown := make([]string, len(r.after))
+	for i, f := range r.after {
+		shown[i] = m.show(m.of(f))
+	}
+	return strings.Join(shown, ", ")
+}
+
+// notes are for the report.
+func (r *rounds) notes() []string {
+	if r == nil || len(r.after) == 0 {
+		return nil
+	}
+	var series []string
+	for _, m := range r.measures() {
+		series = append(series, m.what+" "+r.series(m))
+	}
+	return []string{fmt.Sprintf("after each of %d rounds of %d acquisitions: %s", len(r.after), r.size,
+		strings.Join(series, "; "))}
+}
+
+// crowded finds, in any scenario, that goroutines of the subject were left by holds before its clients were closed.
+func crowded(goroutines, acquisitions int) []oracle.Violation {
+	if acquisitions < 300 || goroutines <= 300+acquisitions/2 {
+		return nil
+	}
+	return []oracle.Violation{{
+		Oracle: NameGrowth,
+		Text: fmt.Sprintf("after %d acquisitions, when all holds had been released, the subject had %d goroutines",
+			acquisitions, goroutines),
+	}}
+}
