@@ -182,7 +182,7 @@ func TestEveryFaultFiresOnRealServers(t *testing.T) {
 			s.Delay = plan.Duration(5 * time.Millisecond)
 		case "clock-step", plan.ClientClock:
 			s.Step = plan.Duration(time.Minute)
-		case "clock-rate":
+		case "clock-rate", plan.ClientRate:
 			s.Rate = 1.5
 		}
 		p.Steps = append(p.Steps, s)

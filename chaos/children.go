@@ -112,6 +112,34 @@ func (c *children) pause() (effect, error) {
 	return effect{observed: "its process is stopped", heal: func(context.Context) error { return child.Resume() }}, nil
 }
 
+// setClock sets the clock of a client's process, and returns the time of day that the process then has.
+func (c *children) setClock(client int, setting workload.ClockSetting) (string, error) {
+	child, err := c.of(client)
+	if err != nil {
+		return "", err
+	}
+	return child.SetClock(setting)
+}
+
+// halt stops the process of a client. again lets it go on, also after an error.
+func (c *children) halt(client int) (again func() error, err error) {
+	child, err := c.of(client)
+	if err != nil {
+		return func() error { return nil }, err
+	}
+	return child.Resume, child.Pause()
+}
+
+// of is the process of a client.
+func (c *children) of(client int) (*workload.Child, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if client >= len(c.all) {
+		return nil, fmt.Errorf("client %d has no process", client)
+	}
+	return c.all[client], nil
+}
+
 // stop ends them all.
 func (c *children) stop(within time.Duration) {
 	c.mu.Lock()

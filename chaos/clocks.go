@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
@@ -14,74 +13,115 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// wallClock is the time of day of one client.
-type wallClock struct{ ahead atomic.Int64 }
-
-// now returns the client's time of day. Without the monotonic reading, because differences of wall clocks have none.
-func (c *wallClock) now() time.Time { return time.Now().Round(0).Add(time.Duration(c.ahead.Load())) }
-
-// setClocks moves the clocks of the clients that a step names, and moves them back when it is healed. It can't for
-// clients that are processes of the harness.
+// setClocks sets the clocks of the clients that a step names, and sets them back when it is healed; time that a rate has
+// gained stays.
 func (x *injector) setClocks(s plan.Step) (effect, error) {
-	var chosen []int
-	for _, c := range plan.OrAll(s.Clients, len(x.clocks)) {
-		if x.lockers[c] != nil {
-			chosen = append(chosen, c)
+	chosen := plan.OrAll(s.Clients, len(x.clocks))
+	observed, err := x.eachClock(chosen, func(c workload.ClockMover) {
+		if s.Fault == plan.ClientRate {
+			c.SetClockRate(s.Rate)
+			return
 		}
+		c.MoveClock(time.Duration(s.Step))
+	})
+	back := func(c workload.ClockMover) {
+		if s.Fault == plan.ClientRate {
+			c.SetClockRate(1)
+			return
+		}
+		c.MoveClock(-time.Duration(s.Step))
 	}
-	if len(chosen) == 0 {
-		return effect{}, errors.New("the chosen clients are processes, and their clocks can't be set")
-	}
-	move := func(d time.Duration) {
-		for _, c := range chosen {
-			x.clocks[c].ahead.Add(int64(d))
-			if m, ok := x.lockers[c].(workload.ClockMover); ok {
-				m.MoveClock(d)
+	heal := func(context.Context) error { _, err := x.eachClock(chosen, back); return err }
+	return effect{observed: observed, heal: heal}, err
+}
+
+// wallClock is the clock of a client, as the harness knows it.
+type wallClock struct{ *workload.WallClock }
+
+// MoveClock implements workload.ClockMover.
+func (c wallClock) MoveClock(d time.Duration) { c.Step(d) }
+
+// SetClockRate implements workload.ClockMover.
+func (c wallClock) SetClockRate(rate float64) { c.SetRate(rate) }
+
+// eachClock sets the clocks of clients. It returns what it observed of the first.
+func (x *injector) eachClock(clients []int, set func(workload.ClockMover)) (observed string, err error) {
+	for _, c := range clients {
+		clock := &x.clocks[c]
+		set(wallClock{clock})
+		has := clock.Now().Format(time.DateTime)
+		if m, ok := x.lockers[c].(workload.ClockMover); ok {
+			set(m)
+		} else if x.lockers[c] == nil {
+			if has, err = x.children.setClock(c, clock.Setting()); err != nil {
+				return "", fmt.Errorf("client %d: %w", c, err)
 			}
 		}
+		observed = orElse(observed, fmt.Sprintf("client %d has %s", c, has))
 	}
-	move(time.Duration(s.Step))
-	return effect{
-		observed: fmt.Sprintf("client %d has %s", chosen[0], x.clocks[chosen[0]].now().Format(time.DateTime)),
-		heal:     func(context.Context) error { move(-time.Duration(s.Step)); return nil },
-	}, nil
+	return observed, nil
+}
+
+// clockOf is the setting with which a client's process begins; nil: its machine's clock, for good.
+func (r *run) clockOf(client int) *workload.ClockSetting {
+	if !r.setsClocks() {
+		return nil
+	}
+	setting := r.clocks[client].Setting()
+	return &setting
 }
 
 // suspend stops the workers of clients, and the processes of clients that have one.
 func (x *injector) suspend(chosen []int) (effect, error) {
 	stopped := 0
+	var halted []func() error
 	resume := func(context.Context) error {
 		var err error
-		for _, c := range chosen {
-			if p, ok := x.lockers[c].(workload.Suspendable); ok {
-				err = errors.Join(err, resumed(p))
-				x.recorder.Record(history.Event{Type: history.Resumed, Client: c})
-			}
-			x.gates[c].Open()
+		for _, again := range halted {
+			err = errors.Join(err, again())
 		}
 		return err
 	}
 	for _, c := range chosen {
-		x.gates[c].Shut()
-		p, ok := x.lockers[c].(workload.Suspendable)
-		if !ok {
-			continue
-		}
-		x.recorder.Record(history.Event{Type: history.Paused, Client: c})
-		err := p.Suspend()
-		if errors.Is(err, errors.ErrUnsupported) { // on Windows the workers alone stand still
-			continue
-		}
+		whole, again, err := x.halt(c)
+		halted = append(halted, again)
 		if err != nil {
 			return effect{}, errors.Join(err, resume(context.Background()))
 		}
-		stopped++
+		if whole {
+			stopped++
+		}
 	}
 	observed := fmt.Sprintf("clients %v stand still between two steps", chosen)
 	if stopped > 0 {
 		observed += fmt.Sprintf(", and %d processes are stopped", stopped)
 	}
 	return effect{observed: observed, heal: resume}, nil
+}
+
+// halt stops one client, and says whether that was its whole process. again lets it go on, also after an error.
+func (x *injector) halt(c int) (whole bool, again func() error, err error) {
+	if x.lockers[c] == nil {
+		again, err = x.children.halt(c)
+		return err == nil, again, err
+	}
+	x.gates[c].Shut()
+	p, ok := x.lockers[c].(workload.Suspendable)
+	if !ok {
+		return false, func() error { x.gates[c].Open(); return nil }, nil
+	}
+	x.recorder.Record(history.Event{Type: history.Paused, Client: c})
+	again = func() error {
+		err := resumed(p)
+		x.recorder.Record(history.Event{Type: history.Resumed, Client: c})
+		x.gates[c].Open()
+		return err
+	}
+	err = p.Suspend()
+	if errors.Is(err, errors.ErrUnsupported) { // on Windows the workers alone stand still
+		return false, again, nil
+	}
+	return err == nil, again, err
 }
 
 // resumed lets a process go on. One that has ended, or could not be stopped, needs nothing.
@@ -111,7 +151,10 @@ func (r *run) clocked(client int) workload.Subject {
 	if !ok || !r.setsClocks() {
 		return r.cfg.Subject
 	}
-	return s.WithClock(r.clocks[client].now)
+	return s.WithClock(r.clocks[client].Now)
 }
 
-func (r *run) setsClocks() bool { return slices.Contains(r.plan.FaultNames(), plan.ClientClock) }
+func (r *run) setsClocks() bool {
+	names := r.plan.FaultNames()
+	return slices.Contains(names, plan.ClientClock) || slices.Contains(names, plan.ClientRate)
+}

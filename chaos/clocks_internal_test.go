@@ -23,21 +23,39 @@ func (p *asProcess) Suspend() error { p.stopped = p.err == nil; return p.err }
 func (p *asProcess) Resume() error { p.stopped = false; return p.err }
 
 func TestHazard136AClientsClockIsSetAndSetBack(t *testing.T) {
-	x := &injector{lockers: []workload.Locker{nil, &asProcess{}, &asProcess{}}, clocks: make([]wallClock, 3)}
-	if _, err := x.setClocks(plan.Step{Clients: []int{0}, Step: plan.Duration(time.Hour)}); err == nil {
-		t.Error("the clock of a process of the harness was set")
+	x := &injector{
+		lockers: []workload.Locker{nil, &asProcess{}, &asProcess{}}, clocks: make([]workload.WallClock, 3),
+		children: &children{},
 	}
-	on, err := x.setClocks(plan.Step{Step: plan.Duration(-time.Hour)})
+	if _, err := x.setClocks(plan.Step{Clients: []int{0}, Step: plan.Duration(time.Hour)}); err == nil {
+		t.Error("the clock of a process that there is not was set")
+	}
+	x.clocks[0].Set(workload.ClockSetting{})
+	on, err := x.setClocks(plan.Step{Clients: []int{1, 2}, Step: plan.Duration(-time.Hour)})
 	if err != nil || on.observed == "" {
 		t.Fatalf("observed %q, %v", on.observed, err)
 	}
 	for c, want := range []time.Duration{0, -time.Hour, -time.Hour} {
-		if now := x.clocks[c].now(); now.Sub(time.Now().Add(want)).Abs() > 10*time.Minute {
+		if now := x.clocks[c].Now(); now.Sub(time.Now().Add(want)).Abs() > 10*time.Minute {
 			t.Errorf("client %d has %v", c, now)
 		}
 	}
-	if err := on.heal(t.Context()); err != nil || x.clocks[1].ahead.Load() != 0 {
-		t.Errorf("healed: client 1 is ahead by %v, %v", time.Duration(x.clocks[1].ahead.Load()), err)
+	if err := on.heal(t.Context()); err != nil || x.clocks[1].Setting().Ahead != 0 {
+		t.Errorf("healed: client 1 is ahead by %v, %v", x.clocks[1].Setting().Ahead, err)
+	}
+	on, err = x.setClocks(plan.Step{Fault: plan.ClientRate, Clients: []int{2}, Rate: 1.5})
+	if fast := x.clocks[2].Setting().Gain; err != nil || fast != 0.5 {
+		t.Fatalf("a fast clock gains %v, %v", fast, err)
+	}
+	if err := on.heal(t.Context()); err != nil || x.clocks[2].Setting().Gain != 0 {
+		t.Errorf("healed: client 2 gains %v, %v", x.clocks[2].Setting().Gain, err)
+	}
+}
+
+func TestAPauseOfAClientWithoutItsProcessIsNoFault(t *testing.T) {
+	x := &injector{lockers: []workload.Locker{nil}, gates: []*workload.Gate{{}}, children: &children{}}
+	if on, err := x.suspend([]int{0}); err == nil {
+		t.Errorf("observed %q", on.observed)
 	}
 }
 

@@ -31,6 +31,9 @@ type Control struct {
 	Duration time.Duration
 }
 
+// Alone reports whether the control's runs must be the only ones in their process, because its oracle looks at the heap.
+func (c Control) Alone() bool { return c.Oracle == NameGrowth }
+
 // Controls lists the negative controls: broken variants of a small Redlock, and this library with one rule broken. The
 // latter are in builds with a mutant only; elsewhere they can't be opened.
 func Controls() []Control {

@@ -14,8 +14,10 @@ const (
 	// judgedRounds follow the round that warms up. Each third of them is two rounds.
 	judgedRounds = 6
 	// fewestInRound and mostInRound bound the acquisitions of a round.
-	fewestInRound = 50
+	fewestInRound = 250
 	mostInRound   = 500
+	// buffers are more than a connection, the goroutines that serve it and its proxy have in the heap.
+	buffers = 256 << 10
 )
 
 // footprint is what the subject has when all holds have been released and clean-up has had time.
@@ -33,6 +35,8 @@ type rounds struct {
 	unknown []string // why something could not be judged
 	// What is counted: what clients in this process have, the memory of clients' processes, and connections.
 	goroutines, heap, resident, connections bool
+	// crowded: another run had the same heap.
+	crowded bool
 	// shared: other programs may use the masters too.
 	shared bool
 }
@@ -43,6 +47,8 @@ type measure struct {
 	of    func(footprint) int64
 	least int64 // a third that grows by less does not grow
 	show  func(int64) string
+	// perConnection is what a connection may take.
+	perConnection int64
 	// doubt says why growth proves nothing; empty: it does.
 	doubt string
 }
@@ -56,23 +62,29 @@ func (r *rounds) measures() []measure {
 	count := func(n int64) string { return fmt.Sprint(n) }
 	kilobytes := func(n int64) string { return fmt.Sprint(n >> 10) }
 	var out []measure
-	if r.goroutines {
-		out = append(out,
-			measure{"goroutines", func(f footprint) int64 { return int64(f.goroutines) }, max(10, third/20), count, ""})
+	if r.goroutines { // a connection may have two
+		out = append(out, measure{
+			what: "goroutines", of: func(f footprint) int64 { return int64(f.goroutines) },
+			least: max(10, third/20), show: count, perConnection: 2,
+		})
 	}
 	if r.heap {
-		out = append(out,
-			measure{"kB of heap", func(f footprint) int64 { return f.heap }, max(64<<10, 128*third), kilobytes, ""})
+		out = append(out, measure{
+			what: "kB of heap", of: func(f footprint) int64 { return f.heap },
+			least: max(64<<10, 128*third), show: kilobytes, perConnection: buffers,
+		})
 	}
 	if r.resident {
 		out = append(out, measure{
-			"kB of resident memory", func(f footprint) int64 { return f.resident }, max(16<<20, 64<<10*third),
-			kilobytes, "a garbage collector that has not run yet looks the same",
+			what: "kB of resident memory", of: func(f footprint) int64 { return f.resident },
+			least: max(16<<20, 64<<10*third), show: kilobytes,
+			doubt: "a garbage collector that has not run yet looks the same",
 		})
 	}
 	if r.connections {
 		m := measure{
-			"connections", func(f footprint) int64 { return int64(f.connections) }, max(10, third/20), count, "",
+			what: "connections", of: func(f footprint) int64 { return int64(f.connections) },
+			least: max(10, third/20), show: count,
 		}
 		if r.shared {
 			m.doubt = "other programs may have opened them"
@@ -98,7 +110,7 @@ func (r *rounds) judge() []oracle.Violation {
 		if !grows(r.after, m) {
 			continue
 		}
-		text := fmt.Sprintf("the subject's number of %s grows with every %d acquisitions, although all holds were "+
+		text := fmt.Sprintf("the number of %s grows with every %d acquisitions, although all holds were "+
 			"released: %s", m.what, r.size, r.series(m))
 		if m.doubt != "" {
 			text += "; " + m.doubt
@@ -108,15 +120,24 @@ func (r *rounds) judge() []oracle.Violation {
 	return out
 }
 
-// grows reports whether a number grows in each third of the rounds.
+// grows reports whether a number grows in each third of the rounds, and falls in no round.
 func grows(after []footprint, m measure) bool {
 	const step = judgedRounds / 3
-	for i := step; i < len(after); i += step {
-		if m.of(after[i])-m.of(after[i-step]) < m.least {
+	for i := 1; i < len(after); i++ {
+		if m.grown(after[i], after[i-1]) > m.least/2 {
+			return false
+		}
+		if i%step == 0 && m.grown(after[i-step], after[i]) < m.least {
 			return false
 		}
 	}
 	return true
+}
+
+// grown is by how much a number is greater at to than at from. What new connections explain does not count.
+func (m measure) grown(from, to footprint) int64 {
+	explained := int64(max(0, to.connections-from.connections)) * m.perConnection
+	return m.of(to) - m.of(from) - explained
 }
 
 func (r *rounds) series(m measure) string {

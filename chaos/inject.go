@@ -30,8 +30,8 @@ type injector struct {
 	reach    *reach
 	members  *members
 	gates    []*workload.Gate
-	lockers  []workload.Locker // by client; nil for clients that are processes of the harness
-	clocks   []wallClock       // by client
+	lockers  []workload.Locker    // by client; nil for clients that are processes of the harness
+	clocks   []workload.WallClock // by client
 	children *children
 	log      io.Writer
 	hide     func(text string) string
@@ -278,7 +278,7 @@ func (x *injector) hurtClients(ctx context.Context, f plan.Fault, s plan.Step) (
 		return x.children.kill()
 	case plan.ChildPause:
 		return x.children.pause()
-	case plan.ClientClock:
+	case plan.ClientClock, plan.ClientRate:
 		return x.setClocks(s)
 	}
 	return x.suspend(plan.OrAll(s.Clients, x.plan.Clients))

@@ -17,9 +17,11 @@ import (
 
 const (
 	// warmUp is how long the first round may take. A slower lock has smaller rounds.
-	warmUp = 2 * time.Second
+	warmUp = 10 * time.Second
 	// roundPatience is how long each further round may take.
-	roundPatience = 20 * time.Second
+	roundPatience = 60 * time.Second
+	// roundTTL is the ttl of locks in rounds: what a client keeps until the ttl has passed is no growth.
+	roundTTL = time.Second
 	// tidyUp is how long a lock may take to clean up what ended with the ttl.
 	tidyUp = 200 * time.Millisecond
 )
@@ -45,7 +47,7 @@ func (r *run) makeRounds(ctx context.Context) {
 		return
 	}
 	for n := 0; ; n++ {
-		r.machine.await(ctx, r.profile.TTL+tidyUp, func() bool { return false })
+		r.machine.await(ctx, roundTTL+tidyUp, func() bool { return false })
 		r.rounds.after = append(r.rounds.after, r.look(ctx))
 		if n == judgedRounds || ctx.Err() != nil {
 			break
@@ -56,7 +58,7 @@ func (r *run) makeRounds(ctx context.Context) {
 		}
 	}
 	if r.rounds.heap && (!alone || runs.Load() != begun) {
-		r.rounds.heap = false
+		r.rounds.heap, r.rounds.crowded = false, true
 		r.rounds.doubt("another run in this process had the same heap")
 	}
 }
@@ -89,7 +91,7 @@ func (r *run) roundClients() []roundClient {
 	for c, l := range r.lockers {
 		if l != nil {
 			key := fmt.Sprintf("redlock-chaos:round:%d", c)
-			out = append(out, roundClient{l, workload.RequestsOf(r.cfg.Subject, l, key, r.profile.TTL)})
+			out = append(out, roundClient{l, workload.RequestsOf(r.cfg.Subject, l, key, roundTTL)})
 		}
 	}
 	return out

@@ -93,10 +93,10 @@ type run struct {
 	network  *network.Network
 	names    *network.Names // where the plan wants clients to dial names
 	recorder *history.Recorder
-	lockers  []workload.Locker // by client; nil for children
-	clocks   []wallClock       // by client
-	clockDir string            // of what clients need that are processes; empty: nothing
-	members  *members          // nil: clients have the same masters all the time
+	lockers  []workload.Locker    // by client; nil for children
+	clocks   []workload.WallClock // by client
+	clockDir string               // of what clients need that are processes; empty: nothing
+	members  *members             // nil: clients have the same masters all the time
 	reach    *reach
 	children *children
 	// checked and unchecked are what holders read and write, if the profile has them do so.
@@ -164,6 +164,7 @@ func (r *run) open(ctx context.Context) error {
 			return workload.ChildOptions{
 				Subject: r.cfg.Subject.Name(), Client: client, Masters: r.begins(client), Profile: r.profile,
 				Seed: r.plan.Seed + uint64(nth), Origin: origin, Nth: nth, Checked: r.checked, Unchecked: r.unchecked,
+				Clock: r.clockOf(client),
 			}
 		},
 	}
@@ -217,7 +218,7 @@ func (r *run) replan(masters int) error {
 
 func (r *run) openClients(ctx context.Context) error {
 	processes := min(r.profile.Children, r.plan.Clients-1)
-	r.clocks = make([]wallClock, r.plan.Clients)
+	r.clocks = make([]workload.WallClock, r.plan.Clients)
 	r.reach = newReach(r.recorder, r.plan.Clients, r.plan.Masters)
 	if r.plan.Reconfigures() {
 		r.members = r.newMembers(ctx)

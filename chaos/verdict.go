@@ -167,6 +167,7 @@ func (r *run) describe(v *history.View) *Report {
 				n, rep.StalledMS, milliseconds(v.End), longest.Round(time.Millisecond), whose))
 	}
 	rep.Notes = append(rep.Notes, r.rounds.notes()...)
+	rep.Crowded = r.rounds != nil && r.rounds.crowded
 	if n := r.network.Replaced(); n > 0 {
 		rep.Notes = append(rep.Notes, fmt.Sprintf("%d proxies did not answer and were replaced", n))
 	}

@@ -45,7 +45,9 @@ func (m *master) Keyspace(ctx context.Context) (map[string]time.Duration, error)
 }
 
 // Connections counts the server's connections.
-func (m *master) Connections(ctx context.Context) (int, error) { return masters.Connections(ctx, m.Master) }
+func (m *master) Connections(ctx context.Context) (int, error) {
+	return masters.Connections(ctx, m.Master)
+}
 
 // Inject implements masters.Master.
 func (m *master) Inject(ctx context.Context, action masters.Action, p masters.Params) (masters.Injection, error) {

@@ -41,7 +41,7 @@ func growing() []Entry {
 }
 
 // pooled is how many connections a client of Pooling keeps.
-const pooled = 130
+const pooled = 40
 
 // Pooling is a correct lock that needs more and more at first: every fourth hold adds a goroutine, a note and a
 // connection to the client's pool, until the pool is full.

@@ -113,6 +113,9 @@ func everyMaster(*rand.Rand, *Plan, *Step) {}
 
 func oneClient(r *rand.Rand, p *Plan, s *Step) { s.Clients = []int{r.IntN(p.Clients)} }
 
+// aProcess chooses one of the two clients that are processes in the workloads that have such.
+func aProcess(r *rand.Rand, p *Plan, s *Step) { s.Clients = []int{r.IntN(max(1, min(2, p.Clients-1)))} }
+
 // mostClients chooses more than half of the clients, and not all if there are several.
 func mostClients(r *rand.Rand, p *Plan, s *Step) {
 	s.Clients = some(r, p.Clients, max(1, min(p.Clients-1, p.Clients/2+1)))

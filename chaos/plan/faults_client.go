@@ -6,6 +6,7 @@ import "github.com/seed-624411e5/redlock/chaos/masters"
 const (
 	ClientPause = "client-pause"
 	ClientClock = "client-clock-step"
+	ClientRate  = "client-clock-rate"
 	ChildPause  = "child-pause"
 	ChildKill   = "child-kill"
 	// Reconfigure is no harm: a client gets other masters while it has locks and waits for others.
@@ -16,7 +17,7 @@ const (
 func clientFaults() []Fault {
 	faults := []Fault{
 		{Name: ClientPause, Text: "the code that uses the lock stands still, as in a garbage collection; of a " +
-			"program (-exec) the whole process"},
+			"client in a process of its own the whole process"},
 		{Name: ChildPause, Children: true, Text: "a client's process is stopped (SIGSTOP)"},
 		{Name: ChildKill, Children: true, Text: "a client's process is killed and another one started"},
 	}
@@ -29,6 +30,15 @@ func clientFaults() []Fault {
 		complete: func(s *Step) *numberError {
 			if s.Step == 0 {
 				return &numberError{"step", "a clock step needs a step that is not 0"}
+			}
+			return nil
+		},
+	}, Fault{
+		Name: ClientRate, Where: OnClient, Lasts: true, Leaves: masters.FullService,
+		Text: "a client's time of day runs at rate; what it gained stays when the fault is over",
+		complete: func(s *Step) *numberError {
+			if s.Rate <= 0 || s.Rate == 1 {
+				return &numberError{"rate", "a clock rate must be above 0 and not 1"}
 			}
 			return nil
 		},

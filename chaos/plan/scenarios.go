@@ -244,13 +244,24 @@ func Scenarios() []Scenario {
 			defining:  []string{ClientPause},
 		},
 		{
-			Name: "wrong-clocks", Text: "Clients' times of day jump by seconds and hours, in both directions: tokens " +
-				"must stay in order.",
+			Name: "wrong-clocks", Text: "Clients' times of day jump by seconds and hours, in both directions, and run " +
+				"fast or slow: tokens must stay in order.",
 			Inside: true, Workload: "register", gap: normal, length: long,
 			catalogue: []template{
 				{ClientClock, all(oneClient, jump(time.Hour, -time.Hour))},
 				{ClientClock, all(mostClients, jump(5*time.Second, -5*time.Second))},
+				{ClientRate, all(mostClients, rate(1.5, 0.5))},
 			},
+		},
+		{
+			Name: "clocks-of-processes", Text: "The same for clients that are processes, which are stopped in between.",
+			Inside: true, Workload: "writers", gap: normal, length: long,
+			catalogue: []template{
+				{ClientClock, all(aProcess, jump(time.Hour, -time.Hour))},
+				{ClientRate, all(aProcess, rate(1.5, 0.5))},
+				{ClientPause, aProcess},
+			},
+			defining: []string{ClientClock, ClientRate},
 		},
 		{
 			Name: "dying-clients", Text: "Clients are processes that are stopped and killed while they hold or ask " +

@@ -3,6 +3,7 @@ package program
 import (
 	"bytes"
 	"context"
+	"debug/buildinfo"
 	"fmt"
 	"os"
 	"time"
@@ -34,6 +35,13 @@ func (c *client) MoveClock(d time.Duration) {
 	}
 }
 
+// SetClockRate implements workload.ClockMover.
+func (c *client) SetClockRate(rate float64) {
+	if c.clock != nil {
+		c.clock.SetRate(rate)
+	}
+}
+
 // give gives a process that is not started yet a clock.
 func (k *clocks) give(c *client) error {
 	if k == nil {
@@ -62,7 +70,12 @@ func (k *clocks) used(c *client) error {
 	if k == nil {
 		return nil
 	}
-	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", c.cmd.Process.Pid))
+	process := fmt.Sprintf("/proc/%d/", c.cmd.Process.Pid)
+	if info, err := buildinfo.ReadFile(process + "exe"); err == nil {
+		return fmt.Errorf("%w: the program is written in Go (%s), which reads clocks past the C library, so its clock "+
+			"can't be set", workload.ErrUnsupported, info.GoVersion)
+	}
+	maps, err := os.ReadFile(process + "maps")
 	if err == nil && !bytes.Contains(maps, []byte(k.dir)) {
 		err = fmt.Errorf("%w: the program does not ask the C library for the time, so its clock can't be set",
 			workload.ErrUnsupported)

@@ -66,6 +66,8 @@ type Report struct {
 	// means that this was more than half of what the limits allow, so the run may have missed something.
 	StalledMS float64 `json:"stalled_ms"`
 	Starved   bool    `json:"starved,omitempty"`
+	// Crowded means that another run in the same process kept the oracle of growth from judging the heap.
+	Crowded bool `json:"crowded,omitempty"`
 	// RecoveryMSMax is the longest time, in milliseconds, from a majority coming back until every key was acquired
 	// again.
 	RecoveryMSMax float64 `json:"recovery_ms_max"`

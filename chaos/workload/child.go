@@ -45,6 +45,8 @@ type childConfig struct {
 	Origin int64 `json:"origin"`
 	// FirstAttempt is the number below the child's first attempt.
 	FirstAttempt uint64 `json:"first_attempt"`
+	// Clock is how wrong its clock is at first; nil: it has the machine's.
+	Clock *ClockSetting `json:"clock,omitempty"`
 }
 
 // Main turns this process into a worker if [StartChild] started it, and then does not return;
@@ -87,6 +89,9 @@ func runChild(in io.Reader, out io.Writer, subjects []Subject) error {
 	defer cancel()
 	sink := &lineSink{out: out, origin: cfg.Origin, attempt: cfg.FirstAttempt}
 	registers := newParentRegisters(sink)
+	if subject, err = registers.clocked(subject, cfg.Clock); err != nil {
+		return fmt.Errorf("workload: child: %w", err)
+	}
 	go func() { // the parent closes stdin to end the child
 		registers.read(lines)
 		cancel()
@@ -156,6 +161,7 @@ type Child struct {
 	checked  Resource
 	plain    Resource
 	said     chan string   // the child's messages before it begins: hello, ready
+	clock    chan string   // what it says of its clock after that was set
 	exited   chan struct{} // closed when the process has ended and everything it wrote is recorded
 
 	mu   sync.Mutex
@@ -175,6 +181,8 @@ type ChildOptions struct {
 	// Checked and Unchecked are the registers that it uses, in this process; optional, unless the profile has it use
 	// them.
 	Checked, Unchecked Resource
+	// Clock is how wrong its clock is at first; nil: it has the machine's, which can't be set.
+	Clock *ClockSetting
 	// Nth tells the children of a run apart, so that their attempts have different numbers.
 	Nth int
 }
@@ -193,7 +201,7 @@ func StartChild(recorder *history.Recorder, o ChildOptions) (*Child, error) {
 	}
 	c := &Child{
 		client: o.Client, recorder: recorder, cmd: exec.Command(self), exited: make(chan struct{}),
-		said: make(chan string, 2), open: make(map[uint64]bool),
+		said: make(chan string, 2), clock: make(chan string, 1), open: make(map[uint64]bool),
 		checked: o.Checked, plain: o.Unchecked,
 	}
 	c.cmd.Env = append(os.Environ(), childMark+"=1")
@@ -212,7 +220,7 @@ func StartChild(recorder *history.Recorder, o ChildOptions) (*Child, error) {
 	go c.read(out)
 	line, err := json.Marshal(childConfig{
 		Subject: o.Subject, Client: o.Client, Masters: o.Masters, Profile: o.Profile, Seed: o.Seed, Origin: o.Origin,
-		FirstAttempt: uint64(o.Nth+1) << 32,
+		FirstAttempt: uint64(o.Nth+1) << 32, Clock: o.Clock,
 	})
 	if err == nil {
 		_, err = c.stdin.Write(append(line, '\n'))
@@ -265,6 +273,13 @@ func (c *Child) read(out io.Reader) {
 	for isClient && scanner.Scan() {
 		if request, ok := bytes.CutPrefix(scanner.Bytes(), []byte(registerMark)); ok {
 			c.serve(request)
+			continue
+		}
+		if says, ok := bytes.CutPrefix(scanner.Bytes(), []byte(clockMark)); ok {
+			select {
+			case c.clock <- string(says):
+			default: // SetClock has not waited for an earlier one
+			}
 			continue
 		}
 		var e history.Event

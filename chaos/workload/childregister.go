@@ -54,6 +54,7 @@ func (c *Child) serve(line []byte) {
 // parentRegisters are, in a child, the registers of the process that started it.
 type parentRegisters struct {
 	sink *lineSink
+	wall WallClock // the child's time of day, if the harness sets it
 
 	mu      sync.Mutex
 	last    uint64
@@ -65,13 +66,20 @@ func newParentRegisters(sink *lineSink) *parentRegisters {
 	return &parentRegisters{sink: sink, waiting: make(map[uint64]chan registerReply)}
 }
 
-// read takes the answers until the parent wants the child to end. Who still waits then is refused.
+// read takes the answers, and settings of the clock, until the parent wants the child to end. Who still waits then is refused.
 func (p *parentRegisters) read(lines *bufio.Reader) {
 	scanner := bufio.NewScanner(lines)
 	for scanner.Scan() {
-		var reply registerReply
-		if json.Unmarshal(scanner.Bytes(), &reply) == nil {
-			p.answer(reply)
+		var said struct {
+			registerReply
+			Clock *ClockSetting `json:"clock"`
+		}
+		switch err := json.Unmarshal(scanner.Bytes(), &said); {
+		case err != nil:
+		case said.Clock != nil:
+			p.setClock(*said.Clock)
+		default:
+			p.answer(said.registerReply)
 		}
 	}
 	p.mu.Lock()

@@ -24,6 +24,8 @@ type Settable interface {
 type ClockMover interface {
 	// MoveClock sets the time of day of that process forwards or, if d is negative, back.
 	MoveClock(d time.Duration)
+	// SetClockRate makes its time of day run at this rate from now on; 1 is right. The time gained so far stays.
+	SetClockRate(rate float64)
 }
 
 // CheckClock returns nil if the subject is a [Clocked] or a [Settable], or an error that matches ErrUnsupported.

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 		fmt.Println("PASS")
 		os.Exit(0)
 	}
-	workload.Main(&memory{}) // for the tests with children
+	workload.Main(&memory{}, timed{&memory{}, time.Now}) // for the tests with children
 	goleak.VerifyTestMain(m)
 }
 

@@ -50,24 +50,20 @@ func controlsCommand(ctx context.Context, args []string, stdout, stderr io.Write
 	fmt.Fprintf(stdout, "%-26s %-18s %-21s %-7s %5s %7s  %s\n", "broken lock", "scenario", "oracle", "caught", "seed",
 		"after", "unbroken, same seed")
 	results := make([]chaos.ControlResult, len(chosen))
-	var group errgroup.Group
 	var shown sync.Mutex
-	group.SetLimit(*parallel)
-	for i, c := range chosen {
-		group.Go(func() error {
-			cfg := cfg
-			cfg.Dir = filepath.Join(w.dir, strings.ReplaceAll(c.Subject.Name(), ":", "-"))
-			var err error
-			if results[i], err = runControl(ctx, c, cfg, *runs, args, stderr); err != nil || ctx.Err() != nil {
-				return err
-			}
-			shown.Lock()
-			defer shown.Unlock()
-			row(stdout, results[i])
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
+	err = eachControl(chosen, *parallel, func(i int, c chaos.Control) error {
+		cfg := cfg
+		cfg.Dir = filepath.Join(w.dir, strings.ReplaceAll(c.Subject.Name(), ":", "-"))
+		var err error
+		if results[i], err = runControl(ctx, c, cfg, *runs, args, stderr); err != nil || ctx.Err() != nil {
+			return err
+		}
+		shown.Lock()
+		defer shown.Unlock()
+		row(stdout, results[i])
+		return nil
+	})
+	if err != nil {
 		return setupFailed(stderr, err)
 	}
 	if ctx.Err() != nil {
@@ -82,6 +78,26 @@ func controlsCommand(ctx context.Context, args []string, stdout, stderr io.Write
 	return controlsStatus(slices.DeleteFunc(results, func(r chaos.ControlResult) bool {
 		return r.Caught && (!r.Failed() || mutant.Built() != "" || *runs > 0)
 	}))
+}
+
+// eachControl tries several at once, and then those alone that need the heap of this process.
+func eachControl(all []chaos.Control, parallel int, try func(int, chaos.Control) error) error {
+	var group errgroup.Group
+	for _, alone := range []bool{false, true} {
+		if alone {
+			parallel = 1
+		}
+		group.SetLimit(parallel)
+		for i, c := range all {
+			if c.Alone() == alone {
+				group.Go(func() error { return try(i, c) })
+			}
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // controlsStatus is the exit status after these controls have failed: unknown if the machine gave all of them too

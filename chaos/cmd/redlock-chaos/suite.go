@@ -170,9 +170,12 @@ func (m *making) one(ctx context.Context, cfg chaos.Config, shared bool) (run re
 		m.mu.Lock()
 	}
 	defer m.mu.Unlock()
-	if rep := run.Report; shared && rep != nil && rep.Starved && rep.Verdict == report.Unknown {
-		fmt.Fprintf(m.stdout, "AGAIN: %s, seed %d: the machine gave the run too little time beside others\n",
-			run.Scenario, run.Seed)
+	if rep := run.Report; shared && rep != nil && rep.Verdict == report.Unknown && (rep.Starved || rep.Crowded) {
+		why := "the machine gave the run too little time beside others"
+		if rep.Crowded {
+			why = "other runs had the same heap"
+		}
+		fmt.Fprintf(m.stdout, "AGAIN: %s, seed %d: %s\n", run.Scenario, run.Seed, why)
 		return run, true
 	}
 	if run.Skipped != "" {

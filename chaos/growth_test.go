@@ -1,0 +1,56 @@
+package chaos_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos"
+	"github.com/seed-624411e5/redlock/chaos/controls"
+	"github.com/seed-624411e5/redlock/chaos/internal/patient"
+	"github.com/seed-624411e5/redlock/chaos/report"
+	"github.com/seed-624411e5/redlock/chaos/workload"
+)
+
+// growing has runs of the scenario one after the other, because they look at the heap of this process.
+func growing(s workload.Subject) chaos.Config {
+	return chaos.Config{
+		Subject: s, Scenario: "growth", Backend: "process", Duration: time.Second, TTL: 2 * time.Second, Limits: quick,
+	}
+}
+
+func TestCorrectLocksDoNotGrow(t *testing.T) { //nolint:paralleltest // see growing
+	for _, s := range []workload.Subject{chaos.Redlock(), controls.Pooling()} {
+		t.Run(s.Name(), func(t *testing.T) {
+			rep := runNow(t, growing(s))
+			mustPass(t, rep)
+			if notes := strings.Join(rep.Notes, "\n"); !strings.Contains(notes, "after each of 7 rounds") {
+				t.Errorf("nothing was counted: %s", notes)
+			}
+		})
+	}
+}
+
+func TestALockThatKeepsSomethingOfEachHoldIsConvicted(t *testing.T) { //nolint:paralleltest // see growing
+	for name, what := range map[string]string{
+		"memory-of-each-hold": "kB of heap", "connection-at-times": "connections",
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, err := controls.FindEntry(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			caught := func(rep *chaos.Report) bool { return rep.Verdict == report.Violation }
+			cfg := growing(e.Subject())
+			rep := clean(t, cfg, func(cfg chaos.Config) *chaos.Report { return patient.Caught(t, cfg, caught) })
+			if !caught(rep) {
+				t.Fatalf("%s: %v; %v", rep.Verdict, rep.Reasons, rep.Notes)
+			}
+			for _, v := range rep.Violations {
+				if v.Oracle != chaos.NameGrowth || !strings.Contains(v.Text, "number of "+what) {
+					t.Errorf("also found: %s", v)
+				}
+			}
+		})
+	}
+}
