@@ -44,7 +44,7 @@ func (c wallClock) MoveClock(d time.Duration) { c.Step(d) }
 // SetClockRate implements workload.ClockMover.
 func (c wallClock) SetClockRate(rate float64) { c.SetRate(rate) }
 
-// eachClock sets the clocks of clients. It returns what it observed of the first.
+// eachClock sets the clocks of clients. It returns the new time of the first.
 func (x *injector) eachClock(clients []int, set func(workload.ClockMover)) (observed string, err error) {
 	for _, c := range clients {
 		clock := &x.clocks[c]
@@ -62,7 +62,7 @@ func (x *injector) eachClock(clients []int, set func(workload.ClockMover)) (obse
 	return observed, nil
 }
 
-// clockOf is the setting with which a client's process begins; nil: its machine's clock, for good.
+// clockOf is the first clock setting of a client's process; nil: the plan sets no clocks.
 func (r *run) clockOf(client int) *workload.ClockSetting {
 	if !r.setsClocks() {
 		return nil

@@ -7,11 +7,11 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 )
 
-// NameGrowth is the oracle that finds what the subject keeps of each hold: goroutines, heap or connections.
+// NameGrowth is the oracle that finds goroutines, heap or connections that grow with each hold.
 const NameGrowth = "growth"
 
 const (
-	// judgedRounds follow the round that warms up. Each third of them is two rounds.
+	// judgedRounds follow the round that warms up. A third is two rounds.
 	judgedRounds = 6
 	// fewestInRound and mostInRound bound the acquisitions of a round.
 	fewestInRound = 250
@@ -20,7 +20,7 @@ const (
 	buffers = 256 << 10
 )
 
-// footprint is what the subject has when all holds have been released and clean-up has had time.
+// footprint counts the subject's resources after all holds have been released and clean-up has had time.
 type footprint struct {
 	goroutines  int
 	connections int   // to all masters together
@@ -33,7 +33,7 @@ type rounds struct {
 	size    int // acquisitions of a round
 	after   []footprint
 	unknown []string // why something could not be judged
-	// What is counted: what clients in this process have, the memory of clients' processes, and connections.
+	// goroutines and heap are counted in this process, resident memory in clients' processes.
 	goroutines, heap, resident, connections bool
 	// crowded: another run had the same heap.
 	crowded bool
@@ -47,13 +47,13 @@ type measure struct {
 	of    func(footprint) int64
 	least int64 // a third that grows by less does not grow
 	show  func(int64) string
-	// perConnection is what a connection may take.
+	// perConnection is the most that a connection takes.
 	perConnection int64
 	// doubt says why growth proves nothing; empty: it does.
 	doubt string
 }
 
-// measures lists what was counted.
+// measures lists the numbers that were counted.
 //
 // A lock keeps something of a hold if the number grows by one for every twenty acquisitions, or the heap by 128 bytes
 // for each. A runtime takes memory that it does not need yet, so the memory of a process shows less.

@@ -25,7 +25,7 @@ func series(of func(n int) footprint, numbers ...int) *rounds {
 	return r
 }
 
-// kinds are what can grow, in amounts that count for the same.
+// kinds of growth, in comparable amounts.
 var kinds = map[string]func(n int) footprint{
 	"goroutines":            func(n int) footprint { return footprint{goroutines: n} },
 	"connections":           func(n int) footprint { return footprint{connections: n} },

@@ -20,7 +20,7 @@ const (
 	warmUp = 10 * time.Second
 	// roundPatience is how long each further round may take.
 	roundPatience = 60 * time.Second
-	// roundTTL is the ttl of locks in rounds: what a client keeps until the ttl has passed is no growth.
+	// roundTTL is the ttl of locks in rounds. A client may keep state until the ttl has passed.
 	roundTTL = time.Second
 	// tidyUp is how long a lock may take to clean up what ended with the ttl.
 	tidyUp = 200 * time.Millisecond
@@ -29,8 +29,8 @@ const (
 // active counts the runs of this process, which share its heap.
 var active atomic.Int64
 
-// makeRounds has the clients take locks without rivals in equal rounds, if the profile says so, and looks at what they
-// keep after each. Nothing is recorded meanwhile, so that the harness itself does not grow.
+// makeRounds lets the clients take locks without rivals in equal rounds, if the profile says so, and takes a footprint
+// after each round. The history gets no events during the rounds, so the harness itself does not grow.
 func (r *run) makeRounds(ctx context.Context) {
 	if !r.profile.Rounds || ctx.Err() != nil {
 		return
@@ -67,7 +67,7 @@ func (r *rounds) doubt(format string, args ...any) {
 	r.unknown = append(r.unknown, fmt.Sprintf(format, args...))
 }
 
-// newRounds finds what can be counted.
+// newRounds decides which numbers can be counted.
 func (r *run) newRounds() *rounds {
 	out := &rounds{connections: true, shared: r.fleet.Backend == "external"}
 	for _, l := range r.lockers {
@@ -80,7 +80,7 @@ func (r *run) newRounds() *rounds {
 	return out
 }
 
-// roundClient is a client of the rounds with its requests.
+// roundClient is a client with its requests.
 type roundClient struct {
 	workload.Locker
 	requests []workload.Request
@@ -97,7 +97,7 @@ func (r *run) roundClients() []roundClient {
 	return out
 }
 
-// round has each client make so many acquisitions, and returns the fewest that one of them made in the time.
+// round lets each client make this many acquisitions, and returns the smallest number that a client made in time.
 func (r *run) round(ctx context.Context, clients []roundClient, each int, within time.Duration) int {
 	made := make([]int, len(clients))
 	bounded, cancel := context.WithTimeout(ctx, within)
@@ -119,7 +119,7 @@ func (r *run) round(ctx context.Context, clients []roundClient, each int, within
 	return fewest
 }
 
-// look counts what the clients have, once the number of goroutines stays the same.
+// look takes a footprint, once the number of goroutines stays the same.
 func (r *run) look(ctx context.Context) footprint {
 	f := footprint{goroutines: -1}
 	r.machine.await(ctx, r.limits().Goroutines, func() bool {
@@ -135,7 +135,7 @@ func (r *run) look(ctx context.Context) footprint {
 		f.resident = r.residentMemory()
 	}
 	runtime.GC()
-	runtime.GC() // what the first one moved to the victims of pools
+	runtime.GC() // sync.Pool keeps objects for one collection
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	f.heap = int64(m.HeapAlloc)
@@ -158,7 +158,7 @@ func (r *run) countConnections(ctx context.Context) int {
 	return all
 }
 
-// residentMemory is that of the clients' processes. A system that does not tell leaves it out.
+// residentMemory adds up the memory of the clients' processes. Where the system does not tell it is not counted.
 func (r *run) residentMemory() int64 {
 	all := int64(0)
 	for _, l := range r.lockers {

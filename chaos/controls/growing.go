@@ -61,7 +61,7 @@ func Pooling() workload.Subject {
 	return e.Subject()
 }
 
-// keeps is what a client does not give back before it is closed.
+// keeps are goroutines, notes and connections that stay until the client is closed.
 type keeps struct {
 	mu          sync.Mutex
 	notes       [][]byte
@@ -77,7 +77,7 @@ func (k *keeps) note() {
 	k.notes = append(k.notes, make([]byte, 256))
 }
 
-// connection keeps one more connection, unless there is nobody to connect to.
+// connection keeps one more connection. Without a server at addr it does nothing.
 func (k *keeps) connection(ctx context.Context, addr string) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {

@@ -41,7 +41,7 @@ func TestTheSameSeedDrawsTheSamePlan(t *testing.T) {
 				differ++
 			}
 		}
-		if s.Name != "calm" && differ < 15 {
+		if s.Name != "calm" && s.Name != "growth" && differ < 15 { // those have no faults
 			t.Errorf("%s: of 20 pairs of seeds only %d drew different plans", s.Name, differ)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// clockMark begins a line in which a child says what time of day it has, after its clock was set.
+// clockMark begins the line by which a child confirms a new setting of its clock, with its time of day.
 const clockMark = "clock "
 
 // clockPatience is how long a child may take to say so.

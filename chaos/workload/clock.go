@@ -45,7 +45,7 @@ type Suspendable interface {
 	Resume() error
 }
 
-// Process is a Locker in a process of its own, whose memory the harness can look at.
+// Process is a Locker in a separate process. The harness can read the memory use of that process.
 type Process interface {
 	// Pid is the process's id.
 	Pid() int

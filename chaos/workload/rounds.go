@@ -39,7 +39,7 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // RequestsOf returns a request for each kind of lock that a client of the subject has, and for a hold under renewal.
-// Each has a key of its own, which begins with key.
+// Each kind has a separate key with the prefix key.
 func RequestsOf(s Subject, l Locker, key string, ttl time.Duration) []Request {
 	out := []Request{{Key: key, TTL: ttl, Kind: history.Plain}}
 	for _, kind := range []history.Kind{history.Fenced, history.Shared, history.Reentrant} {
