@@ -10,7 +10,9 @@ import (
 
 // TestHazard136TheClocksOfProcessesOfTheHarnessAreSet: tokens from a process's time of day go back with it.
 func TestHazard136TheClocksOfProcessesOfTheHarnessAreSet(t *testing.T) {
-	cfg := chaos.Config{Backend: "process", Scenario: "clocks-of-processes", TTL: 4 * time.Second, Duration: 8 * time.Second}
+	cfg := chaos.Config{
+		Backend: "process", Scenario: "clocks-of-processes", TTL: 4 * time.Second, Duration: 8 * time.Second,
+	}
 	t.Run("tokens from the clock", func(t *testing.T) {
 		e, err := controls.FindEntry("token-from-clock")
 		if err != nil {

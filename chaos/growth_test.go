@@ -15,7 +15,8 @@ import (
 // growing has runs of the scenario one after the other, because they look at the heap of this process.
 func growing(s workload.Subject) chaos.Config {
 	return chaos.Config{
-		Subject: s, Scenario: "growth", Backend: "process", Duration: time.Second, TTL: 2 * time.Second, Limits: quick,
+		Subject: s, Scenario: "growth", Backend: "process", Duration: time.Second, Masters: 3, Clients: 2,
+		TTL: 2 * time.Second, Limits: quick,
 	}
 }
 

@@ -29,7 +29,7 @@ func growing() []Entry {
 					l.keeps.goroutine(l.closed)
 				}
 			}),
-		entry("memory-of-each-hold", "A client keeps a note of 256 bytes of each hold.",
+		entry("memory-of-each-hold", "A client keeps a note of 1 kB of each hold.",
 			func(_ context.Context, l *locker) { l.keeps.note() }),
 		entry("connection-at-times", "Every fifth hold leaves a connection to the first master.",
 			func(ctx context.Context, l *locker) {
@@ -74,7 +74,7 @@ func (k *keeps) goroutine(until <-chan struct{}) { k.goroutines.Go(func() { <-un
 func (k *keeps) note() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.notes = append(k.notes, make([]byte, 256))
+	k.notes = append(k.notes, make([]byte, 1<<10))
 }
 
 // connection keeps one more connection. Without a server at addr it does nothing.
