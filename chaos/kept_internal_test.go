@@ -40,8 +40,9 @@ func TestALostHoldIsExcusedIfTooFewMastersWithItAreInReach(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			now := int64(0)
 			r := &run{
-				plan:  &plan.Plan{Masters: len(all), Clients: 1},
-				reach: newReach(history.NewRecorder(func() int64 { return now }), 1, len(all)),
+				injector: &injector{},
+				plan:     &plan.Plan{Masters: len(all), Clients: 1},
+				reach:    newReach(history.NewRecorder(func() int64 { return now }), 1, len(all)),
 			}
 			for m, from := range tt.away {
 				now = from * second
@@ -130,7 +131,7 @@ func TestLostUpdatesOfLateWritersAreNoDefect(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := history.NewView(slices.Concat(write(1, tt.key, 0, 1), write(2, tt.key, 0, 2)))
-			r := &run{plan: &plan.Plan{}, profile: workload.Profile{Late: tt.late}}
+			r := &run{injector: &injector{}, plan: &plan.Plan{}, profile: workload.Profile{Late: tt.late}}
 			j, err := Check(append(v.Events, r.excuses(v)...), Limits{}, true)
 			if err != nil || j.Verdict != tt.want {
 				t.Errorf("%+v, %v", j, err)

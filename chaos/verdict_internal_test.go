@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
+	"github.com/seed-624411e5/redlock/chaos/plan"
 	"github.com/seed-624411e5/redlock/chaos/report"
 )
 
@@ -44,6 +45,15 @@ func TestNobodyIsConvictedWhereTheReachOfMastersIsUnknown(t *testing.T) {
 		if j.Verdict != tt.want {
 			t.Errorf("%s: %v, want %v: %q", tt.name, j.Verdict, tt.want, j.Reasons)
 		}
+	}
+}
+
+func TestARunTellsItsHistoryThatAFaultWentWrong(t *testing.T) {
+	r := &run{injector: &injector{failures: []string{"expired-certificate: i/o timeout"}}, plan: &plan.Plan{}}
+	v := history.NewView(dead())
+	v = history.NewView(append(v.Events, r.excuses(v)...))
+	if found := decided([]oracle.Violation{{Oracle: NameReleased}}, v, Limits{Stalled: 1}); !found[0].Unknown {
+		t.Error("a finding about the reach of masters still counts")
 	}
 }
 
