@@ -32,7 +32,7 @@ type (
 	fake    = locktest.Fake
 	fakes   = locktest.Fakes
 	guarded = locktest.Guarded
-	refuses = locktest.Refuses
+	refuses = locktest.ReplyError
 )
 
 var (

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// setClocks sets the clocks of the clients that a step names, and sets them back when it is healed; time that a rate has
-// gained stays.
+// setClocks sets the clocks of the clients that a step names, and sets them back when it is healed; time that a rate
+// has gained stays.
 func (x *injector) setClocks(s plan.Step) (effect, error) {
 	chosen := plan.OrAll(s.Clients, len(x.clocks))
 	observed, err := x.eachClock(chosen, func(c workload.ClockMover) {

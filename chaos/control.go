@@ -31,7 +31,7 @@ type Control struct {
 	Duration time.Duration
 }
 
-// Alone reports whether the control's runs must be the only ones in their process, because its oracle looks at the heap.
+// Alone reports whether the control's runs must be the only ones in their process: its oracle looks at the heap.
 func (c Control) Alone() bool { return c.Oracle == NameGrowth }
 
 // Controls lists the negative controls: broken variants of a small Redlock, and this library with one rule broken. The

@@ -100,7 +100,8 @@ func (r *run) oracles(v *history.View, rep *Report) []oracle.Violation {
 	}
 	return slices.Concat(found, oracle.PlannedFaults(v, r.plannedFaults()), r.leaks(),
 		r.watch.lingering(v, min(l.Orphan, r.profile.TTL/4)), r.watch.lagging(v, min(l.Orphan, r.profile.TTL/4)),
-		crowded(r.grown, granted(v)), r.rounds.judge(), litter(r.keysBefore, r.keysAfter, len(r.profile.KeyNames()), granted(v)))
+		crowded(r.grown, granted(v)), r.rounds.judge(),
+		litter(r.keysBefore, r.keysAfter, len(r.profile.KeyNames()), granted(v)))
 }
 
 func granted(v *history.View) int {

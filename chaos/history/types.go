@@ -70,8 +70,8 @@ const (
 	// answer. A lock may have given up on its masters in that time. Master, Note.
 	Slow
 	// Excused: the lock is not to blame for the loss of a hold (Attempt), or for lost updates of a register (Key). Note
-	// says why. Without Attempt and Key nobody knows which masters were in reach. A run adds these events at its end: it
-	// knows more than the other events show.
+	// says why. Without Attempt and Key nobody knows which masters were in reach. A run adds these events at its end:
+	// it knows more than the other events show.
 	Excused
 )
 

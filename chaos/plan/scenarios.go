@@ -244,8 +244,8 @@ func Scenarios() []Scenario {
 			defining:  []string{ClientPause},
 		},
 		{
-			Name: "wrong-clocks", Text: "Clients' times of day jump by seconds and hours, in both directions, and run " +
-				"fast or slow: tokens must stay in order.",
+			Name: "wrong-clocks", Text: "Clients' times of day jump by seconds and hours, in both directions, and " +
+				"run fast or slow: tokens must stay in order.",
 			Inside: true, Workload: "register", gap: normal, length: long,
 			catalogue: []template{
 				{ClientClock, all(oneClient, jump(time.Hour, -time.Hour))},

@@ -231,11 +231,12 @@ func machineProperty(broken BrokenVariants, did *tally) func(*rapid.T) {
 			}
 			m.advance(time.Second)
 			// any attempt may meet a majority of masters that happen to be slow, and a new Locker's may last seconds
-			for c := m.w.clients[0]; attempts < 5 && m.holds[c] == nil && m.w.steps <= maxSteps; m.advance(time.Second) {
+			for c := m.w.clients[0]; attempts < 5 && m.holds[c] == nil && m.w.steps <= maxSteps; {
 				if m.idle(c) {
 					m.acquire(c, machineTTL)
 					attempts++
 				}
+				m.advance(time.Second)
 			}
 		})
 		if last := m.w.events[len(m.w.events)-1]; m.w.steps > maxSteps {

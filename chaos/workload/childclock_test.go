@@ -41,7 +41,8 @@ func TestTheClockOfAClientInAProcessIsSetAndRunsFast(t *testing.T) {
 	child, err := workload.StartChild(recorder, workload.ChildOptions{
 		Subject: "timed", Clock: &hour,
 		Profile: workload.Profile{
-			Name: "x", TTL: time.Hour, Think: workload.Span{Min: time.Millisecond, Max: 2 * time.Millisecond}, Workers: 1,
+			Name: "x", TTL: time.Hour, Workers: 1,
+			Think: workload.Span{Min: time.Millisecond, Max: 2 * time.Millisecond},
 		},
 	})
 	if err != nil {

@@ -66,7 +66,8 @@ func newParentRegisters(sink *lineSink) *parentRegisters {
 	return &parentRegisters{sink: sink, waiting: make(map[uint64]chan registerReply)}
 }
 
-// read takes the answers, and settings of the clock, until the parent wants the child to end. Who still waits then is refused.
+// read takes the answers, and settings of the clock, until the parent wants the child to end. Who still waits then is
+// refused.
 func (p *parentRegisters) read(lines *bufio.Reader) {
 	scanner := bufio.NewScanner(lines)
 	for scanner.Scan() {

@@ -52,8 +52,8 @@ type Profile struct {
 	// First and Some narrow the keys that a worker uses: so many from that one on; all when Some is 0.
 	First int `json:"first,omitempty"`
 	Some  int `json:"some,omitempty"`
-	// Rounds: after the workers have ended, each client takes locks without rivals in equal rounds, and the harness counts
-	// the goroutines, the heap and the connections after each.
+	// Rounds: after the workers have ended, each client takes locks without rivals in equal rounds, and the harness
+	// counts the goroutines, the heap and the connections after each.
 	Rounds bool `json:"rounds,omitempty"`
 	// Parts are what workers do that do not all do the same: the workers of each client take them in turns.
 	Parts []Part `json:"parts,omitempty"`

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// WallClock is the time of day of one client. It can be set, and made to run fast or slow. The zero value is right. Safe
-// for concurrent use.
+// WallClock is the time of day of one client. It can be set, and made to run fast or slow. The zero value is right.
+// Safe for concurrent use.
 type WallClock struct {
 	mu      sync.Mutex
 	setting ClockSetting

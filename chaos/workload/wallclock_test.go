@@ -23,14 +23,14 @@ func TestAWallClockKeepsWhatItGained(t *testing.T) {
 		}
 		check(0)
 		c.SetRate(1.5)
-		time.Sleep(10 * time.Second)
+		<-time.After(10 * time.Second)
 		check(5 * time.Second)
 		c.Step(-time.Hour)
 		c.SetRate(0.5)
-		time.Sleep(4 * time.Second)
+		<-time.After(4 * time.Second)
 		check(3*time.Second - time.Hour)
 		c.SetRate(1)
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		check(3*time.Second - time.Hour)
 	})
 }

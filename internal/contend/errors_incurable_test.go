@@ -67,7 +67,7 @@ func halves(t *testing.T, f func(t *testing.T, l *redlock.Locker, h half)) {
 				if !soak.On() && k != (i+3*j)%8 {
 					continue
 				}
-				n, opts := 1+k/2%2*2, []redlock.Options{{}, redlock.Options{Generation: 1}}[k/4]
+				n, opts := 1+k/2%2*2, []redlock.Options{{}, {Generation: 1}}[k/4]
 				h := half{set: []string{"old", "new"}[k%2], fails: forGood[what], misses: awayFor[how]}
 				t.Run(fmt.Sprint(h.set, " ", what, " and the others ", how, " ", n, k/4), func(t *testing.T) {
 					bubble(t, 2*n, func(t *testing.T, masters fakes) {
@@ -166,7 +166,7 @@ func TestAnOutageOfOneSetDoesNotHideThatTheConfigurationIsOutOfDate(t *testing.T
 
 // The same within one set: two of five are away and are the first to say so, three have another password.
 func TestARefusalByASetIsReportedDuringItsOwnOutage(t *testing.T) {
-	for _, opts := range []redlock.Options{{}, redlock.Options{Generation: 1}} {
+	for _, opts := range []redlock.Options{{}, {Generation: 1}} {
 		bubble(t, 5, func(t *testing.T, masters fakes) {
 			l := masters.Locker(t, opts)
 			fails := forGood["right"]
@@ -183,7 +183,7 @@ func TestARefusalByASetIsReportedDuringItsOwnOutage(t *testing.T) {
 // An error counts only while it lasts. An error that has been mended ends no wait, and neither does an error that an
 // earlier acquisition met.
 func TestAMendedFaultEndsNoWait(t *testing.T) {
-	for _, opts := range []redlock.Options{{}, redlock.Options{Generation: 1}} {
+	for _, opts := range []redlock.Options{{}, {Generation: 1}} {
 		bubble(t, 2, func(t *testing.T, masters fakes) {
 			l := joint(t, masters[:1], masters[1:], opts)
 			refused := forGood["password"]

@@ -29,7 +29,7 @@ type (
 	clock   = locktest.Clock
 	fake    = locktest.Fake
 	fakes   = locktest.Fakes
-	refuses = locktest.Refuses
+	refuses = locktest.ReplyError
 	waiting = locktest.Waiting
 )
 

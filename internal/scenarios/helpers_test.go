@@ -28,7 +28,7 @@ type (
 	act     = locktest.Act
 	fake    = locktest.Fake
 	fakes   = locktest.Fakes
-	refuses = locktest.Refuses
+	refuses = locktest.ReplyError
 	waiting = locktest.Waiting
 )
 

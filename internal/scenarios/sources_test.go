@@ -327,7 +327,8 @@ func TestSourceS3TheFiveStepsOfRedLock(t *testing.T) {
 		settle(time.Second)
 		for i, n := range releases() {
 			if n != before[i]+1 {
-				t.Errorf("%s was asked %d times to release after the failure, want once", masters[i].Name(), n-before[i])
+				t.Errorf("%s was asked %d times to release after the failure, want once", masters[i].Name(),
+					n-before[i])
 			}
 		}
 		if n := masters.Holders("other"); n != 3 || masters.Holders("") != 3 {

@@ -36,7 +36,7 @@ func TestOurLockPassesBridgesAndDyingClients(t *testing.T) {
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel() // a run mostly waits
 			chaostest.Run(t, chaos.Config{
-				Subject: ours{}, Backend: "process", Scenario: scenario, Duration: 4 * time.Second, TTL: ttl,
+				Subject: ours{}, Backend: "process", Scenario: scenario, Duration: 8 * time.Second, TTL: ttl,
 				// where a master does not answer, this lock leaves the key to its ttl
 				Limits: chaos.Limits{Orphan: ttl},
 			})

@@ -164,13 +164,13 @@ func (m Deaf) Do(_ context.Context, batch []*single.Call) {
 	}
 }
 
-// Refuses is an error reply.
-type Refuses string
+// ReplyError is an error reply.
+type ReplyError string
 
-func (e Refuses) Error() string { return string(e) }
+func (e ReplyError) Error() string { return string(e) }
 
 // RedisError marks an error reply.
-func (e Refuses) RedisError() {}
+func (e ReplyError) RedisError() {}
 
 // cutOff is a master that some requests do not reach.
 type cutOff struct {
