@@ -44,7 +44,7 @@ func Check(events []history.Event, l Limits, inside bool) (*Judgement, error) {
 		Verdict: report.Pass, Events: len(events), Acquisitions: granted(v), Service: oracle.Serve(v, l.Settle),
 		StalledMS: milliseconds(oracle.Stalled(v)), Violations: []oracle.Violation{},
 	}
-	for _, x := range decided(ofHistory(v, l), v, l) {
+	for _, x := range doubted(ofHistory(v, l), v, l) {
 		if !promised(x, v, inside) {
 			j.Allowed = append(j.Allowed, x)
 			continue

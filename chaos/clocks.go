@@ -17,38 +17,26 @@ import (
 // has gained stays.
 func (x *injector) setClocks(s plan.Step) (effect, error) {
 	chosen := plan.OrAll(s.Clients, len(x.clocks))
-	observed, err := x.eachClock(chosen, func(c workload.ClockMover) {
-		if s.Fault == plan.ClientRate {
-			c.SetClockRate(s.Rate)
-			return
-		}
-		c.MoveClock(time.Duration(s.Step))
-	})
-	back := func(c workload.ClockMover) {
-		if s.Fault == plan.ClientRate {
-			c.SetClockRate(1)
-			return
-		}
-		c.MoveClock(-time.Duration(s.Step))
+	set := func(step time.Duration, rate float64) (string, error) {
+		return x.eachClock(chosen, func(c workload.ClockMover) {
+			if s.Fault == plan.ClientRate {
+				c.SetClockRate(rate)
+				return
+			}
+			c.MoveClock(step)
+		})
 	}
-	heal := func(context.Context) error { _, err := x.eachClock(chosen, back); return err }
+	step := time.Duration(s.Step)
+	observed, err := set(step, s.Rate)
+	heal := func(context.Context) error { _, err := set(-step, 1); return err }
 	return effect{observed: observed, heal: heal}, err
 }
-
-// wallClock is the clock of a client, as the harness knows it.
-type wallClock struct{ *workload.WallClock }
-
-// MoveClock implements workload.ClockMover.
-func (c wallClock) MoveClock(d time.Duration) { c.Step(d) }
-
-// SetClockRate implements workload.ClockMover.
-func (c wallClock) SetClockRate(rate float64) { c.SetRate(rate) }
 
 // eachClock sets the clocks of clients. It returns the new time of the first.
 func (x *injector) eachClock(clients []int, set func(workload.ClockMover)) (observed string, err error) {
 	for _, c := range clients {
 		clock := &x.clocks[c]
-		set(wallClock{clock})
+		set(clock)
 		has := clock.Now().Format(time.DateTime)
 		if m, ok := x.lockers[c].(workload.ClockMover); ok {
 			set(m)

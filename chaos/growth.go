@@ -161,8 +161,8 @@ func (r *rounds) notes() []string {
 		strings.Join(series, "; "))}
 }
 
-// crowded finds, in any scenario, that goroutines of the subject were left by holds before its clients were closed.
-func crowded(goroutines, acquisitions int) []oracle.Violation {
+// leftGoroutines finds, in any scenario, that holds left goroutines of the subject before its clients were closed.
+func leftGoroutines(goroutines, acquisitions int) []oracle.Violation {
 	if acquisitions < 300 || goroutines <= 300+acquisitions/2 {
 		return nil
 	}

@@ -26,9 +26,9 @@ var ofReach = []string{
 	oracle.NameService, oracle.NamePace, oracle.NameKept, oracle.NameVictims, NameReleased,
 }
 
-// decided marks findings that prove nothing as unknown. After a fault that went wrong, or on a machine that stood still
+// doubted marks findings that prove nothing as unknown. After a fault that went wrong, or on a machine that stood still
 // for most of the time, nobody knows which masters a client could reach.
-func decided(found []oracle.Violation, v *history.View, l Limits) []oracle.Violation {
+func doubted(found []oracle.Violation, v *history.View, l Limits) []oracle.Violation {
 	doubt := float64(oracle.Stalled(v)) > l.Stalled*float64(v.End) ||
 		slices.ContainsFunc(v.Events, func(e history.Event) bool {
 			return e.Type == history.Excused && e.Attempt == 0 && e.Key == ""
@@ -64,7 +64,7 @@ func (r *run) judge() *Report {
 	v := history.NewView(events)
 	v = history.NewView(slices.Concat(events, r.watch.removals(v), r.excuses(v)))
 	rep := r.describe(v)
-	for _, violation := range decided(r.oracles(v, rep), v, r.limits()) {
+	for _, violation := range doubted(r.oracles(v, rep), v, r.limits()) {
 		own := slices.ContainsFunc(r.cfg.Oracles, func(o Oracle) bool { return o.Always && o.Name == violation.Oracle })
 		if own || promised(violation, v, r.plan.Inside) {
 			rep.Violations = append(rep.Violations, violation)
@@ -100,7 +100,7 @@ func (r *run) oracles(v *history.View, rep *Report) []oracle.Violation {
 	}
 	return slices.Concat(found, oracle.PlannedFaults(v, r.plannedFaults()), r.leaks(),
 		r.watch.lingering(v, min(l.Orphan, r.profile.TTL/4)), r.watch.lagging(v, min(l.Orphan, r.profile.TTL/4)),
-		crowded(r.grown, granted(v)), r.rounds.judge(),
+		leftGoroutines(r.grown, granted(v)), r.rounds.judge(),
 		litter(r.keysBefore, r.keysAfter, len(r.profile.KeyNames()), granted(v)))
 }
 

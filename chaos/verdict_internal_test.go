@@ -52,7 +52,7 @@ func TestARunTellsItsHistoryThatAFaultWentWrong(t *testing.T) {
 	r := &run{injector: &injector{failures: []string{"expired-certificate: i/o timeout"}}, plan: &plan.Plan{}}
 	v := history.NewView(dead())
 	v = history.NewView(append(v.Events, r.excuses(v)...))
-	if found := decided([]oracle.Violation{{Oracle: NameReleased}}, v, Limits{Stalled: 1}); !found[0].Unknown {
+	if found := doubted([]oracle.Violation{{Oracle: NameReleased}}, v, Limits{Stalled: 1}); !found[0].Unknown {
 		t.Error("a finding about the reach of masters still counts")
 	}
 }
@@ -61,7 +61,7 @@ func TestARunTellsItsHistoryThatAFaultWentWrong(t *testing.T) {
 func TestDoubtAboutTheReachOfMastersExcusesNoOverlap(t *testing.T) {
 	v := history.NewView([]history.Event{{At: 1, Type: history.Excused}})
 	found := []oracle.Violation{{Oracle: oracle.NameOverlap}, {Oracle: oracle.NameOutage}}
-	found = decided(found, v, Limits{Stalled: 1})
+	found = doubted(found, v, Limits{Stalled: 1})
 	if found[0].Unknown || !found[1].Unknown {
 		t.Errorf("%+v", found)
 	}

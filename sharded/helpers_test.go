@@ -3,17 +3,11 @@ package sharded_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/seed-624411e5/redlock/internal/mutant/mutanttest"
-	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
 
-func TestMain(m *testing.M) {
-	redistest.AtOnce(8) // most of those that are parallel wait for locks to end
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { locktest.Main(m) }
 
 // TestTheTestsNoticeMutants runs this package's tests for single mistakes in builds with the mistakes.
 func TestTheTestsNoticeMutants(t *testing.T) { mutanttest.MustFail(t) }

@@ -223,7 +223,6 @@ func machineProperty(broken BrokenVariants, did *tally) func(*rapid.T) {
 			}
 		}()
 		rt.Repeat(m.actions(did))
-		attempts := 0
 		m.do(func() {
 			m.advance(2*machineTTL + time.Second)
 			for _, h := range m.held() {
@@ -231,7 +230,8 @@ func machineProperty(broken BrokenVariants, did *tally) func(*rapid.T) {
 			}
 			m.advance(time.Second)
 			// any attempt may meet a majority of masters that happen to be slow, and a new Locker's may last seconds
-			for c := m.w.clients[0]; attempts < 5 && m.holds[c] == nil && m.w.steps <= maxSteps; {
+			c := m.w.clients[0]
+			for attempts := 0; attempts < 5 && m.holds[c] == nil && m.w.steps <= maxSteps; {
 				if m.idle(c) {
 					m.acquire(c, machineTTL)
 					attempts++

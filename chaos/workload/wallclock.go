@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// WallClock is the time of day of one client. It can be set, and made to run fast or slow. The zero value is right.
-// Safe for concurrent use.
+// WallClock is the time of day of one client, a [ClockMover]. The zero value is right. Safe for concurrent use.
 type WallClock struct {
 	mu      sync.Mutex
 	setting ClockSetting
@@ -30,16 +29,16 @@ func (s ClockSetting) at(now time.Time) time.Duration {
 	return s.Ahead + time.Duration(float64(now.UnixNano()-s.Since)*s.Gain)
 }
 
-// Step moves the clock by d at once, forwards or back.
-func (c *WallClock) Step(d time.Duration) {
+// MoveClock moves the clock by d at once, forwards or back.
+func (c *WallClock) MoveClock(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.setting.Ahead += d
 }
 
-// SetRate makes the clock run at this rate from now on: 1 is right, 1.5 is half as fast again. The time gained so far
-// stays.
-func (c *WallClock) SetRate(rate float64) {
+// SetClockRate makes the clock run at this rate from now on: 1 is right, 1.5 is half as fast again. The time gained so
+// far stays.
+func (c *WallClock) SetClockRate(rate float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now().Round(0)

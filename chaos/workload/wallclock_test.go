@@ -22,14 +22,14 @@ func TestAWallClockKeepsWhatItGained(t *testing.T) {
 			}
 		}
 		check(0)
-		c.SetRate(1.5)
+		c.SetClockRate(1.5)
 		<-time.After(10 * time.Second)
 		check(5 * time.Second)
-		c.Step(-time.Hour)
-		c.SetRate(0.5)
+		c.MoveClock(-time.Hour)
+		c.SetClockRate(0.5)
 		<-time.After(4 * time.Second)
 		check(3*time.Second - time.Hour)
-		c.SetRate(1)
+		c.SetClockRate(1)
 		<-time.After(time.Minute)
 		check(3*time.Second - time.Hour)
 	})

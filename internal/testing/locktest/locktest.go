@@ -10,7 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
 const (
@@ -21,6 +24,12 @@ const (
 	// Promptly bounds what should happen at once; a starved machine needs a part of it.
 	Promptly = 10 * time.Second
 )
+
+// Main runs a package's tests, and fails if they leave goroutines behind.
+func Main(m *testing.M) {
+	redistest.AtOnce(8) // most of those that are parallel wait for locks to end
+	goleak.VerifyTestMain(m)
+}
 
 // Must fails the test if there is an error.
 func Must(tb testing.TB, err error) {
