@@ -87,6 +87,7 @@ func wants(t *testing.T, got *audit.Report, severity audit.Severity, master, wha
 	found := 0
 	for _, f := range got.Findings {
 		switch {
+		case f.Master != master && ofABusyMachine(f):
 		case strings.Contains(f.What, what):
 			found++
 			if f.Severity != severity || f.Master != master {
@@ -105,6 +106,12 @@ func wants(t *testing.T, got *audit.Report, severity audit.Severity, master, wha
 	if got.Worst() != severity && severity > audit.Note {
 		t.Errorf("the worst is %v, want %v", got.Worst(), severity)
 	}
+}
+
+// ofABusyMachine tells whether f only notes that a master takes long to answer, which each master does on a busy machine.
+func ofABusyMachine(f audit.Finding) bool {
+	return f.Severity == audit.Note &&
+		(strings.HasPrefix(f.What, "It answers in ") || strings.HasPrefix(f.What, "The rate of its clock is known only"))
 }
 
 func TestASoundSetHasNothingToMend(t *testing.T) {

@@ -2,6 +2,7 @@ package audit_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -42,6 +43,7 @@ func TestMastersThatKnowDifferentGenerationsAreFound(t *testing.T) {
 				}
 			}
 			got := look(t, masters, redlock.Options{})
+			got.Findings = slices.DeleteFunc(got.Findings, ofABusyMachine)
 			if c.what != "" {
 				wants(t, got, c.severity, servers[c.behind].Addr(), c.what)
 			} else if got.Worst() > audit.Note || len(got.Findings) != 1 { // the note that they are on one machine
