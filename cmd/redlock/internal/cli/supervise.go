@@ -132,6 +132,9 @@ func (s *supervisor) settle() {
 // ended runs when there is nothing left to wait for.
 func (s *supervisor) ended() {
 	if s.lost != nil { // the command's processes run without a lock
+		if s.kills == 0 && s.process.Status().Signal == int(syscall.SIGKILL) {
+			s.say(eventKilling, "the command was killed") // by the watch, which has the same bound
+		}
 		s.refused = firstError(s.process.Kill(), s.refused)
 	}
 	s.watch.Dismiss()
