@@ -45,6 +45,12 @@ beside() {
 	set +m
 }
 
+# idly runs what only computes, in the time that nothing else wants.
+idly() {
+	chrt --idle --pid 0 "$BASHPID" 2>/dev/null || true # Linux only
+	"$@"
+}
+
 wait_for_beside() {
 	local i at status seconds cpu
 	for i in "${!beside[@]}"; do
