@@ -4,6 +4,7 @@ package docs_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -467,6 +468,34 @@ func TestLinksLeadSomewhere(t *testing.T) {
 		"a-masters-data-is-put-back",
 	}) {
 		t.Errorf("%q, want the name that GitHub gives the heading", got)
+	}
+}
+
+// notUpdated returns the folders of modules that a dependabot.yml leaves out.
+func notUpdated(dependabot string, modules []string) (out []string) {
+	for _, m := range modules {
+		if !strings.Contains(dependabot, "      - /"+strings.TrimPrefix(m, ".")+"\n") {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func TestDependabotKnowsEveryModule(t *testing.T) {
+	modules, err := exec.CommandContext(t.Context(), "git", "-C", "..", "ls-files", "*go.mod").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var folders []string
+	for file := range strings.FieldsSeq(string(modules)) {
+		folders = append(folders, filepath.Dir(file))
+	}
+	list := read(t, "../.github/dependabot.yml")
+	if left := notUpdated(list, folders); len(folders) < 2 || len(left) > 0 {
+		t.Errorf("of %d modules .github/dependabot.yml leaves out %q", len(folders), left)
+	}
+	if got := notUpdated(list, []string{"new"}); len(got) != 1 {
+		t.Error("a module that is not listed was not noticed")
 	}
 }
 

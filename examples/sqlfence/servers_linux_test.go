@@ -15,7 +15,7 @@ import (
 	"time"
 
 	_ "github.com/go-sql-driver/mysql" // a driver
-	_ "github.com/lib/pq"              // a driver
+	_ "github.com/jackc/pgx/v5/stdlib" // a driver
 
 	"github.com/seed-624411e5/redlock/fence/sqlfence"
 	"github.com/seed-624411e5/redlock/internal/redistest"
@@ -136,7 +136,7 @@ func openPostgres(t *testing.T) *sql.DB {
 	data := filepath.Join(dir, "data")
 	output(t, as, dir, filepath.Join(filepath.Dir(postgres), "initdb"), "-D", data, "-U", "fences", "-A", "trust", "-N",
 		"--no-locale", "-E", "UTF8")
-	db, err := sql.Open("postgres", "user=fences dbname=postgres sslmode=disable host="+dir)
+	db, err := sql.Open("pgx", "user=fences dbname=postgres sslmode=disable host="+dir)
 	must(t, err)
 	run(t, as, dir, db, postgres, "-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "fsync=off")
 	return db

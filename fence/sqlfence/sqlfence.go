@@ -31,7 +31,7 @@ const (
 	// SQLite is version 3.35 or later. Its transactions should begin as writers (_txlock=immediate with most drivers)
 	// and wait for each other (busy_timeout). Otherwise InTx may return the error that the database is locked.
 	SQLite Dialect = iota + 1
-	// PostgreSQL is version 9.5 or later, and servers with its SQL. Drivers: pgx's stdlib, lib/pq.
+	// PostgreSQL is version 9.5 or later, and servers with its SQL. Driver: pgx's stdlib.
 	PostgreSQL
 	// MySQL is MySQL 5.7 or MariaDB 10.2, or later, with InnoDB.
 	MySQL

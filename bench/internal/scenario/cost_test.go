@@ -16,7 +16,7 @@ func TestCostMatchesTheMastersStatistics(t *testing.T) {
 	const slack = 0.9 // for costs that a few cycles share: connections, and commands in progress at the first reading
 	env, _ := onServers(t, 3, append(rival, subject.Redlock())...)
 	env.Masters, env.Workers = 3, []int{1}
-	rows := run(t, env, "cost")
+	rows := measured(t, env, "cost")
 	if len(rows) != 2 {
 		t.Fatalf("rows: %+v", rows)
 	}

@@ -31,7 +31,7 @@ func onServers(t *testing.T, n int, subjects ...subject.Subject) (*scenario.Env,
 func TestShardedComparesOneGroupWithTwoOnRealMasters(t *testing.T) {
 	env, servers := onServers(t, 6)
 	env.Workers = []int{4}
-	rows := run(t, env, "sharded")
+	rows := measured(t, env, "sharded")
 	if len(rows) != 2 || rows[0].Kind != "one group" || rows[1].Kind != "two groups" {
 		t.Fatalf("rows: %+v", rows)
 	}

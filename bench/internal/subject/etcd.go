@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 	"golang.org/x/sync/errgroup"
@@ -195,8 +194,8 @@ func (k *EtcdLock) Key() string { return k.mutex.Key() }
 
 // Revision is the revision of that write: a fencing token, which grows with every acquisition.
 func (k *EtcdLock) Revision() int64 {
-	mine := pb.Compare(k.mutex.IsOwner())
-	return mine.GetCreateRevision()
+	mine := k.mutex.IsOwner()
+	return mine.GetCompare().GetCreateRevision()
 }
 
 // Done is closed when the client learns that the session is over, and with it the lock.
