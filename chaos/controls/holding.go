@@ -95,10 +95,10 @@ func extensions() []Entry {
 		fails("extend-errors", "Every extension fails.", 4, errBroken),
 		fails("extend-lost", "Every extension says that the hold was lost.", 4, workload.ErrLost),
 		fails("extend-fails-often", "Three of four extensions fail.", 3, errBroken),
-		claims("extend-without-asking", "An extension asks nobody.", oracle, "return 1"),
-		claims("extend-for-anybody", "An extension prolongs the key of whoever has it.", oracle,
+		claims("extend-without-asking", "An extension asks no master.", oracle, "return 1"),
+		claims("extend-for-anybody", "An extension prolongs any owner's key.", oracle,
 			"return redis.call('PEXPIRE', KEYS[1], ARGV[2])"),
-		claims("extend-by-set", "An extension sets the key, whoever has it.", oracle,
+		claims("extend-by-set", "An extension sets the key, although another owner has it.", oracle,
 			"return redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])"),
 		claims("extend-too-short", "An extension prolongs the key by a tenth of the ttl.", "overlap",
 			"if redis.call('GET', KEYS[1]) == ARGV[1] then "+

@@ -17,7 +17,7 @@ const sec = time.Second
 func counting() []Entry {
 	return []Entry{
 		{
-			Name: "quorum-of-all", Text: "It wants all masters, so that nobody gets a lock while one is down.",
+			Name: "quorum-of-all", Text: "It wants all masters, so no client gets a lock while one is down.",
 			Scenario: "broken-network", Oracle: "outage", For: 25 * sec, quorum: func(n int) int { return n },
 		},
 		{
@@ -98,7 +98,7 @@ func keys() []Entry {
 			func(ttl time.Duration) time.Duration { return ttl - ttl/10 }),
 		lives("key-of-milliseconds", "Seconds of the ttl are taken for milliseconds.", "calm", "overlap", 4*sec,
 			func(ttl time.Duration) time.Duration { return max(time.Millisecond, ttl/1000) }),
-		set("key-of-each-client", "Each client has a key of its own.", "calm", "overlap", 4*sec,
+		set("key-of-each-client", "Each client has a separate key.", "calm", "overlap", 4*sec,
 			func(ctx context.Context, m *redis.Client, h *hold, ttl time.Duration) (bool, error) {
 				return m.SetNX(ctx, h.key+":"+h.owner, h.owner, ttl).Result()
 			}),
@@ -115,7 +115,7 @@ func keys() []Entry {
 				return m.SetNX(ctx, h.key, h.owner[:len(h.owner)/2], ttl).Result()
 			}),
 		{
-			Name: "owner-of-all", Text: "All clients have one owner, so each removes what others hold.",
+			Name: "owner-of-all", Text: "All clients have one owner, so each removes the keys of others.",
 			Scenario: "calm", Oracle: "overlap", For: 5 * sec, newOwner: func(*locker) string { return "redlock" },
 		},
 		{
@@ -220,7 +220,7 @@ func attempts() []Entry {
 				return nil
 			}),
 		{
-			Name: "context-ignored", Text: "An acquisition goes on after its caller has given up.",
+			Name: "context-ignored", Text: "An acquisition goes on after its context has ended.",
 			Scenario: "paused-clients", Oracle: "context", For: 10 * sec,
 			acquire: func(ctx context.Context, l *locker, r workload.Request) (workload.Hold, error) {
 				<-time.After(time.Second)
