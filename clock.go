@@ -48,45 +48,36 @@ const (
 	expiryGranularity = 2 * time.Millisecond
 )
 
-// driftAllowance is the part of a ttl that is lost to clocks of different rates and to the granularity of expiry.
-func driftAllowance(ttl time.Duration, factor float64) time.Duration {
-	return time.Duration(float64(ttl)*factor) + expiryGranularity
+// drift is how much faster or slower than ours a master's clock may run.
+type drift float64
+
+// Allowance is the part of a ttl that is lost to clocks of different rates and to the granularity of expiry.
+func (d drift) Allowance(ttl time.Duration) time.Duration {
+	return time.Duration(float64(ttl)*float64(d)) + expiryGranularity
 }
 
-// validUntil returns the end of validity: until then, a master that set the key after start keeps it. This is the one
+// ValidUntil returns the end of validity: until then, a master that set the key after start keeps it. This is the one
 // formula of the algorithm. start is read before the first byte is sent. So whenever the master received the request,
 // it keeps the key for longer than we believe.
-func validUntil(start, ttl time.Duration, factor float64) time.Duration {
-	return later(start, ttl-driftAllowance(ttl, factor))
+func (d drift) ValidUntil(start, ttl time.Duration) time.Duration {
+	return d.Later(start, ttl-d.Allowance(ttl))
 }
 
-// lapsed returns the time from which a key that a master has set by now, with this ttl, is certainly gone.
-func lapsed(now, ttl time.Duration, factor float64) time.Duration {
-	return later(later(now, ttl), driftAllowance(ttl, factor))
+// Lapsed returns the time from which a key that a master has set by now, with this ttl, is certainly gone.
+func (d drift) Lapsed(now, ttl time.Duration) time.Duration {
+	return d.Later(d.Later(now, ttl), d.Allowance(ttl))
 }
 
-// later is t+d, or the end of time where that lies beyond it.
-func later(t, d time.Duration) time.Duration {
-	if d > 0 && t > math.MaxInt64-d {
+// Later is t+span, or the end of time where that lies beyond it.
+func (drift) Later(t, span time.Duration) time.Duration {
+	if span > 0 && t > math.MaxInt64-span {
 		return math.MaxInt64
 	}
-	return t + d
+	return t + span
 }
 
-// outlives returns the shortest ttl that keeps a key for so long, whatever the master's clock does.
-func outlives(left time.Duration, factor float64) time.Duration {
-	ttl := float64(left+expiryGranularity) / (1 - factor)
+// Outlives returns the shortest ttl that keeps a key for so long, whatever the master's clock does.
+func (d drift) Outlives(left time.Duration) time.Duration {
+	ttl := float64(left+expiryGranularity) / (1 - float64(d))
 	return (time.Duration(ttl) + time.Millisecond).Truncate(time.Millisecond)
 }
-
-func (r *rules) ValidUntil(start, ttl time.Duration) time.Duration {
-	return validUntil(start, ttl, r.drift)
-}
-
-func (r *rules) Lapsed(now, ttl time.Duration) time.Duration { return lapsed(now, ttl, r.drift) }
-
-func (r *rules) Later(t, d time.Duration) time.Duration { return later(t, d) }
-
-func (r *rules) Allowance(ttl time.Duration) time.Duration { return driftAllowance(ttl, r.drift) }
-
-func (r *rules) Outlives(left time.Duration) time.Duration { return outlives(left, r.drift) }

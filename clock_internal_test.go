@@ -25,7 +25,7 @@ func TestValidityIsTheTTLLessTheDriftAllowance(t *testing.T) {
 		{0, 0, 0.01, -2 * time.Millisecond},
 		{0, longest, 0, longest - 2*time.Millisecond},
 	} {
-		got := validUntil(test.start, test.ttl, test.factor) - test.start
+		got := drift(test.factor).ValidUntil(test.start, test.ttl) - test.start
 		if got != test.want {
 			t.Errorf("start %v, ttl %v, drift factor %v: valid for %v, want %v", test.start, test.ttl, test.factor, got,
 				test.want)
@@ -37,7 +37,7 @@ func TestValidityIsAlwaysShorterThanTheTTLAndGrowsWithIt(t *testing.T) {
 	for _, factor := range []float64{0, 1e-9, 0.01, 0.3, 0.99} {
 		last := time.Duration(math.MinInt64)
 		for ttl := time.Microsecond; ttl < longest/3; ttl = ttl*3/2 + 1 {
-			got := validUntil(0, ttl, factor)
+			got := drift(factor).ValidUntil(0, ttl)
 			if got > ttl-2*time.Millisecond || got < last {
 				t.Errorf("ttl %v, drift factor %v: valid for %v, after %v for the shorter one", ttl, factor, got, last)
 			}
@@ -49,12 +49,12 @@ func TestValidityIsAlwaysShorterThanTheTTLAndGrowsWithIt(t *testing.T) {
 // A key is sure to be gone when its ttl is over by the slowest of clocks, which is never before it has stopped being
 // sure to be there.
 func TestAKeyCountsAsGoneWhenTheSlowestClockSaysSo(t *testing.T) {
-	if got, want := lapsed(time.Minute, 10*time.Second, 0.01), time.Minute+10*time.Second+
+	if got, want := drift(0.01).Lapsed(time.Minute, 10*time.Second), time.Minute+10*time.Second+
 		102*time.Millisecond; got != want {
 		t.Errorf("a key of ten seconds is gone after %v, want %v", got, want)
 	}
 	for _, ttl := range []time.Duration{time.Millisecond, time.Hour, math.MaxInt64} {
-		if lapsed(time.Hour, ttl, 0.01) <= validUntil(time.Hour, ttl, 0.01) {
+		if drift(0.01).Lapsed(time.Hour, ttl) <= drift(0.01).ValidUntil(time.Hour, ttl) {
 			t.Errorf("a key of %v is gone while it is sure to be there", ttl)
 		}
 	}
@@ -62,10 +62,10 @@ func TestAKeyCountsAsGoneWhenTheSlowestClockSaysSo(t *testing.T) {
 
 // The drift is padded by two milliseconds, the granularity of expiry, and not by two nanoseconds.
 func TestHazard16DriftIsPaddedInMilliseconds(t *testing.T) {
-	if got := driftAllowance(0, 0.01); got != 2*time.Millisecond {
+	if got := drift(0.01).Allowance(0); got != 2*time.Millisecond {
 		t.Errorf("the allowance of no ttl at all is %v, want 2ms", got)
 	}
-	if got := driftAllowance(30*time.Second, 0.01); got != 302*time.Millisecond {
+	if got := drift(0.01).Allowance(30 * time.Second); got != 302*time.Millisecond {
 		t.Errorf("the allowance of 30s is %v, want 302ms", got)
 	}
 }

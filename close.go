@@ -4,13 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/seed-624411e5/redlock/internal/cause"
-	"github.com/seed-624411e5/redlock/internal/hold"
-	"github.com/seed-624411e5/redlock/internal/owner"
 )
 
 // Close shuts the Locker down. New and waiting acquisitions fail with [ErrClosed] and leave the masters' queues. Then
@@ -143,47 +138,4 @@ func (l *Locker) abandonAll() (n int) {
 		}
 	}
 	return n
-}
-
-// Held is one lock that a Locker holds.
-type Held struct {
-	// Keys are the keys of one lock, sorted.
-	Keys []string
-	// ID is [Lock.ID]; it is no secret.
-	ID string
-	// Token is [Lock.Token].
-	Token uint64
-	// Since is when its acquisition began, Until when it ends if it is not extended; see [Lock.Until].
-	Since, Until time.Time
-	// Renewals is how often [AutoRenew] has extended it.
-	Renewals int
-}
-
-// Held lists the locks that this Locker holds now, sorted by key: for a status page, for instance. It asks no master
-// and delays no lock. The list may be outdated at once. Its cost grows with the number of locks.
-func (l *Locker) Held() []Held {
-	if l.check() != nil {
-		return nil
-	}
-	var held []Held
-	for _, k := range l.env.Registry.All() {
-		if h, ok := l.describe(k); ok {
-			held = append(held, h)
-		}
-	}
-	slices.SortFunc(held, func(a, b Held) int { return slices.CompareFunc(a.Keys, b.Keys, strings.Compare) })
-	return held
-}
-
-// describe returns the hold as Held shows it; ok is false if it is not held.
-func (l *Locker) describe(k *hold.Hold) (h Held, ok bool) {
-	wall := time.Now()
-	d, ok := k.Held()
-	if !ok {
-		return Held{}, false
-	}
-	return Held{
-		Keys: l.allShown(lockOf(k).spec.Keys), ID: owner.Fingerprint(k.Owner()), Token: d.Token,
-		Since: wall.Add(d.Since - d.Now), Until: wall.Add(d.Until - d.Now), Renewals: d.Renewals,
-	}, true
 }

@@ -195,7 +195,7 @@ var releaseReasons = [...]error{open: ErrNoQuorum, denied: ErrNotHeld, noQuorum:
 func (k *handle) Reason(why hold.Why, lost *hold.Result) error {
 	switch l := k.locker; {
 	case why == hold.Lost:
-		return l.quorumError(lost, l.decisive(&lost.Facts), errLost)
+		return l.quorumError(lost, l.decisive(&lost.Facts), errLost, nil)
 	case k.spec.Renew && (why == hold.Lapsed || why == hold.InGrace):
 		if outdated := l.outdated(); outdated != nil {
 			return fmt.Errorf("%w, and it was not renewed: %w", overErrors[why], outdated)
@@ -268,8 +268,8 @@ var faultReasons = [...]error{
 
 // notWon returns the error of a round that was not won, with the complaints that leave its set no quorum.
 func (l *Locker) notWon(f *contend.Failure) *QuorumError {
-	set := &l.sets[f.Set]
-	e := l.quorumError(f.Result, set, faultReasons[f.Fault])
+	set := &l.env.Sets[f.Set]
+	e := l.quorumError(f.Result, set, faultReasons[f.Fault], f.Complaints)
 	switch {
 	case f.Contended:
 		e.Reason = ErrContended
@@ -278,42 +278,34 @@ func (l *Locker) notWon(f *contend.Failure) *QuorumError {
 	case f.Lasts >= single.Mendable:
 		e.Reason = ErrMisconfigured
 	}
-	node := 0
-	for i := range l.names {
-		if set.members&(1<<i) == 0 {
-			continue
-		}
-		if err := f.Complaints[i]; err != nil {
-			e.Nodes[node].Vote, e.Nodes[node].Err = Unknown, err
-		}
-		node++
-	}
 	return e
 }
 
 // quorumError is a round's result in one set of masters, as an error that a caller can act on.
-func (l *Locker) quorumError(r *hold.Result, set *electorate, reason error) *QuorumError {
+func (l *Locker) quorumError(
+	r *hold.Result, set *hold.Set, reason error, complaints map[int]error,
+) *QuorumError {
 	key := single.GenerationKey
 	if r.Op != single.Announce { // whose key has no prefix
 		key = l.listed(r.Keys)
 	}
 	return &QuorumError{
-		Set:     set.name,
+		Set:     set.Name,
 		Op:      opName(r.Op, r.Verifies),
 		Key:     key,
-		Granted: set.of(r.Votes.Granted),
-		Quorum:  set.quorum,
-		N:       set.n,
-		Nodes:   l.nodes(r, set.members),
+		Granted: set.Of(r.Votes.Granted),
+		Quorum:  set.Quorum,
+		N:       set.Masters(),
+		Nodes:   l.nodes(r, set.Members, complaints),
 		Reason:  reason,
 	}
 }
 
 // decisive is the set that the round's verdict comes from.
-func (l *Locker) decisive(f *hold.Facts) *electorate { return &l.sets[l.rules.Decisive(f)] }
+func (l *Locker) decisive(f *hold.Facts) *hold.Set { return &l.env.Sets[l.env.Decisive(f)] }
 
-// nodes returns the answer of each of these masters.
-func (l *Locker) nodes(r *hold.Result, members uint64) []NodeResult {
+// nodes returns the answer of each of these masters. A complaint takes the place of an answer.
+func (l *Locker) nodes(r *hold.Result, members uint64, complaints map[int]error) []NodeResult {
 	nodes := make([]NodeResult, 0, len(r.Answers))
 	for i := range r.Answers {
 		if members&(1<<i) == 0 {
@@ -333,6 +325,9 @@ func (l *Locker) nodes(r *hold.Result, members uint64) []NodeResult {
 			if len(r.Keys) > 1 {
 				node.Key = l.shown(a.Reply.Key)
 			}
+		}
+		if err := complaints[i]; err != nil {
+			node.Vote, node.Err = Unknown, err
 		}
 		nodes = append(nodes, node)
 	}

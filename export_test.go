@@ -6,7 +6,9 @@ import (
 )
 
 // DriftAllowance is the part of a ttl that clocks of different rates cost.
-var DriftAllowance = driftAllowance
+func DriftAllowance(ttl time.Duration, factor float64) time.Duration {
+	return drift(factor).Allowance(ttl)
+}
 
 // ID is under which name the Locker waits in the masters' queues.
 func (l *Locker) ID() string { return l.crowd.ID }

@@ -215,7 +215,7 @@ func (l *Locker) Attach(ctx context.Context, h Handover, ttl time.Duration, opts
 		return nil, invalid("a Handover of %.64q that is on the masters %.512s: they are no quorum of this Locker's "+
 			"%s; hand over to a process with "+
 			"the same masters, or to none", h.Key(), strings.Join(h.data().Masters, ", "),
-			strings.TrimSpace(set.name+" masters"))
+			strings.TrimSpace(set.Name+" masters"))
 	}
 	if s.Publishes || s.MaxAttempts > 1 || s.Every > 0 || s.MaxOutage > 0 {
 		return nil, invalid("Published, MaxAttempts, RetryEvery or MaxOutage with Attach, which is a single attempt")
@@ -230,15 +230,15 @@ func (l *Locker) Attach(ctx context.Context, h Handover, ttl time.Duration, opts
 
 // withoutQuorum returns a set of the Locker's masters in which the named masters are no quorum: their votes can't win
 // the set. It returns nil if there is no such set.
-func (l *Locker) withoutQuorum(names []string) *electorate {
+func (l *Locker) withoutQuorum(names []string) *hold.Set {
 	var known uint64
 	for i, name := range l.names {
 		if slices.Contains(names, name) {
 			known |= 1 << i
 		}
 	}
-	for i := range l.sets {
-		if set := &l.sets[i]; set.of(known) < set.quorum {
+	for i := range l.env.Sets {
+		if set := &l.env.Sets[i]; set.Of(known) < set.Quorum {
 			return set
 		}
 	}

@@ -1,16 +1,16 @@
 package redlock
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-624411e5/redlock/internal/cause"
 	"github.com/seed-624411e5/redlock/internal/hold"
+	"github.com/seed-624411e5/redlock/internal/inspect"
 	"github.com/seed-624411e5/redlock/internal/owner"
-	"github.com/seed-624411e5/redlock/single"
 )
 
 // Holder is who holds a key, as a quorum of masters sees it.
@@ -71,138 +71,65 @@ func (l *Locker) Holder(ctx context.Context, key string) (Holder, error) {
 	return k.holder(r)
 }
 
-// inspection has the masters' answers to the question who holds a key.
-type inspection []hold.Answer
-
-// Inspected implements [hold.Rules]. It decides an inspection as soon as a quorum says the same. Of two sets, one set
-// with a holder is enough, because no other owner can hold the key then. The verdict that the key is free takes both
-// sets.
-func (r *rules) Inspected(votes hold.Votes, answers []hold.Answer) verdict {
-	if r.majority(votes.Refused) {
-		return won
-	}
-	pending := 0
-	for i := range r.electorates {
-		set := &r.electorates[i]
-		if value, n := inspection(answers).commonOwner(set); n >= set.quorum && value != "" {
-			if n, _ := inspection(answers).commonHolds(set); n > 0 {
-				return won
-			}
-		}
-		pending += set.count(&votes).pending
-	}
-	if pending == 0 {
-		return won // there is nothing more to learn
-	}
-	return open
-}
-
-// holds reports that master i belongs to set and has answered that the key is held.
-func (r inspection) holds(set *electorate, i int) bool {
-	return r[i].Vote == hold.Granted && set.members&(1<<i) != 0
-}
-
-// commonOwner returns the owner that most masters of set name, and how many do.
-func (r inspection) commonOwner(set *electorate) (value string, votes int) {
-	for i := range r {
-		if !r.holds(set, i) {
-			continue
-		}
-		n := 0
-		for j := range r {
-			if r.holds(set, j) && r[j].Reply.Holder == r[i].Reply.Holder {
-				n++
-			}
-		}
-		if n > votes {
-			value, votes = r[i].Reply.Holder, n
-		}
-	}
-	return value, votes
-}
-
-// commonHolds counts the holds that a quorum of set has, and reports whether every master of set has listed all of
-// its holds.
-func (r inspection) commonHolds(set *electorate) (n int, all bool) {
-	counts := make(map[string]int)
-	all = true
-	for i := range r {
-		b := &r[i]
-		if !r.holds(set, i) {
-			continue
-		}
-		told := 1
-		if b.Reply.Holds == nil { // a plain key, whose owner is its hold, or a Master that tells no more
-			counts[b.Reply.Holder]++
-		} else {
-			told = len(*b.Reply.Holds) / single.HoldPrint
-			for hold := range slices.Chunk([]byte(*b.Reply.Holds), single.HoldPrint) {
-				counts[string(hold)]++
-			}
-		}
-		all = all && uint64(told) >= b.Reply.Token
-	}
-	for _, masters := range counts {
-		if masters >= set.quorum {
-			n++
-		}
-	}
-	return n, all
-}
-
 // holder reads the result of an inspection.
 func (k *Lock) holder(r *hold.Result) (Holder, error) {
-	sets := k.locker.sets
+	l, sets := k.locker, k.locker.env.Sets
+	h := Holder{Nodes: l.nodes(r, hold.EveryMaster, nil)}
 	for i := range sets {
-		if h := inspection(r.Answers).holderIn(&sets[i]); h.Held {
-			h.Nodes = k.locker.nodes(r, hold.EveryMaster)
+		var value string
+		if value, h.Holds, h.TTL = inspect.Answers(r.Answers).Holder(&sets[i]); h.Holds > 0 {
+			h.Held, h.Identity, h.ID = true, owner.Show(value), owner.Fingerprint(value)
+			h.Token, h.Value, _ = owner.Published(value)
 			return h, nil
 		}
 	}
 	for i := range sets {
-		if set := &sets[i]; set.of(r.Votes.Granted|r.Votes.Refused) < set.quorum {
-			return Holder{}, k.locker.notWon(k.locker.crowd.Unreached(&k.spec.Acquisition, r, i))
+		if set := &sets[i]; set.Of(r.Votes.Granted|r.Votes.Refused) < set.Quorum {
+			return Holder{}, l.notWon(l.crowd.Unreached(&k.spec.Acquisition, r, i))
 		}
 	}
-	return Holder{Nodes: k.locker.nodes(r, hold.EveryMaster)}, nil
+	return h, nil
 }
 
-// holderIn returns the holder of the key on a quorum of set.
-func (r inspection) holderIn(set *electorate) (h Holder) {
-	value, votes := r.commonOwner(set)
-	var ttls []time.Duration
-	var holds []int
-	for i := range r {
-		b := &r[i]
-		if !r.holds(set, i) {
-			continue
+// Held is one lock that a Locker holds.
+type Held struct {
+	// Keys are the keys of one lock, sorted.
+	Keys []string
+	// ID is [Lock.ID]; it is no secret.
+	ID string
+	// Token is [Lock.Token].
+	Token uint64
+	// Since is when its acquisition began, Until when it ends if it is not extended; see [Lock.Until].
+	Since, Until time.Time
+	// Renewals is how often [AutoRenew] has extended it.
+	Renewals int
+}
+
+// Held lists the locks that this Locker holds now, sorted by key: for a status page, for instance. It asks no master
+// and delays no lock. The list may be outdated at once. Its cost grows with the number of locks.
+func (l *Locker) Held() []Held {
+	if l.check() != nil {
+		return nil
+	}
+	var held []Held
+	for _, k := range l.env.Registry.All() {
+		if h, ok := l.describe(k); ok {
+			held = append(held, h)
 		}
-		holds = append(holds, int(b.Reply.Token))
-		ttl := b.Reply.TTL
-		if ttl < 0 {
-			ttl = 1<<63 - 1
-		}
-		ttls = append(ttls, ttl)
 	}
-	if len(holds) < set.quorum {
-		return h
+	slices.SortFunc(held, func(a, b Held) int { return slices.CompareFunc(a.Keys, b.Keys, strings.Compare) })
+	return held
+}
+
+// describe returns the hold as Held shows it; ok is false if it is not held.
+func (l *Locker) describe(k *hold.Hold) (h Held, ok bool) {
+	wall := time.Now()
+	d, ok := k.Held()
+	if !ok {
+		return Held{}, false
 	}
-	slices.SortFunc(holds, func(a, b int) int { return cmp.Compare(b, a) })
-	n, all := r.commonHolds(set)
-	if h.Holds = n; !all { // then as many as a quorum has, if it has several
-		h.Holds = max(n, holds[set.quorum-1])
-	}
-	if h.Holds == 0 || n == 0 && h.Holds < 2 {
-		return Holder{}
-	}
-	h.Held = true
-	if votes >= set.quorum {
-		h.Identity, h.ID = owner.Show(value), owner.Fingerprint(value)
-		h.Token, h.Value, _ = owner.Published(value)
-	}
-	slices.SortFunc(ttls, func(a, b time.Duration) int { return cmp.Compare(b, a) })
-	if h.TTL = ttls[set.quorum-1]; h.TTL == 1<<63-1 {
-		h.TTL = -1
-	}
-	return h
+	return Held{
+		Keys: l.allShown(lockOf(k).spec.Keys), ID: owner.Fingerprint(k.Owner()), Token: d.Token,
+		Since: wall.Add(d.Since - d.Now), Until: wall.Add(d.Until - d.Now), Renewals: d.Renewals,
+	}, true
 }

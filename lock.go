@@ -3,6 +3,9 @@ package redlock
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -65,12 +68,6 @@ func (s *acquisition) Succeed(o *hold.Offer) *hold.Hold {
 	return &k.hold
 }
 
-// Waits implements [contend.Locks].
-func (s *acquisition) Waits() { s.locker.observeWait((*spec)(s)) }
-
-// Complains implements [contend.Locks].
-func (s *acquisition) Complains(f *contend.Failure) { s.locker.observeComplaint((*spec)(s), f) }
-
 // result is what the caller of an acquisition gets.
 func (s *spec) result(ctx context.Context, h *hold.Hold, f *contend.Failure) (*Lock, error) {
 	if f != nil {
@@ -126,6 +123,20 @@ func (k *Lock) Keys() []string {
 	}
 	return k.locker.allShown(k.spec.Keys)
 }
+
+// String names the lock by its keys and its ID: a lock that is printed does not tell its owner value.
+func (k *Lock) String() string {
+	if k.isNone() {
+		return "no lock"
+	}
+	return fmt.Sprintf("lock on %s #%s", brief(strings.Join(k.Keys(), ",")), k.ID())
+}
+
+// GoString is String, so that %#v shows no more.
+func (k *Lock) GoString() string { return k.String() }
+
+// LogValue implements [slog.LogValuer].
+func (k *Lock) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
 // ID tells the lock from others that are held at the same time: [Holder].ID is the same. It is a fingerprint of the
 // owner value and no secret. The holds of one [Reentrant] owner have one ID, and so have locks that were passed on from
@@ -281,7 +292,7 @@ func (k *Lock) Release(ctx context.Context) error {
 	case why != hold.Released:
 		return over
 	case k.unconfirmed == nil: // kept, because answers that come later would change it
-		k.unconfirmed = k.locker.quorumError(lost, k.locker.decisive(&lost.Facts), releaseReasons[lost.Verdict])
+		k.unconfirmed = k.locker.quorumError(lost, k.locker.decisive(&lost.Facts), releaseReasons[lost.Verdict], nil)
 	}
 	return k.unconfirmed
 }

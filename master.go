@@ -292,9 +292,9 @@ func (l *Locker) Check(ctx context.Context) (*audit.Report, error) {
 	for i, m := range l.masters {
 		masters[i] = m
 	}
-	sets := make([]audit.Set, len(l.sets))
-	for i, set := range l.sets {
-		sets[i] = audit.Set{Name: set.name, Members: set.members, Quorum: set.quorum}
+	sets := make([]audit.Set, len(l.env.Sets))
+	for i, set := range l.env.Sets {
+		sets[i] = audit.Set(set)
 	}
 	report, err := audit.Run(ctx, masters, audit.Settings{
 		Sets: sets, DriftFactor: l.opts.DriftFactor,

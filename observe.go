@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/seed-624411e5/redlock/internal/cause"
@@ -112,16 +111,16 @@ type Event struct {
 }
 
 // watch is an observed Locker as its holds know it.
-type watch Locker
+type watch struct{ *Locker }
 
 // Decided implements [hold.Watch]: it sends the events of a decided round.
-func (w *watch) Decided(f *hold.Facts) {
-	l := (*Locker)(w)
-	e := l.eventOf(f)
-	e.Took = l.clock.Now() - f.Start
-	set := l.decisive(f)
-	e.Set, e.Quorum, e.N = set.name, set.quorum, set.n
-	e.Granted, e.Refused, e.Unknown = set.of(f.Votes.Granted), set.of(f.Votes.Refused), set.of(f.Votes.Unknown)
+func (w watch) Decided(f *hold.Facts) {
+	set, votes := w.decisive(f), &f.Votes
+	e := Event{
+		Op: opName(f.Op, f.Verifies), Took: w.clock.Now() - f.Start,
+		Set: set.Name, Quorum: set.Quorum, N: set.Masters(),
+		Granted: set.Of(votes.Granted), Refused: set.Of(votes.Refused), Unknown: set.Of(votes.Unknown),
+	}
 	refusal := hold.Absent
 	switch f.Op {
 	case single.Acquire, single.Transfer:
@@ -145,34 +144,36 @@ func (w *watch) Decided(f *hold.Facts) {
 	default:
 		e.Err = ErrNoQuorum
 	}
-	l.observer.put(e)
+	w.tell(lockOf(f.Hold).spec, e)
 }
 
 // Voted implements [hold.Watch].
-func (w *watch) Voted(f *hold.Facts, master int, vote hold.Vote, err error) {
-	l := (*Locker)(w)
-	e := l.eventOf(f)
-	e.Kind, e.Took, e.Master, e.Vote, e.Err = EventVote, l.clock.Now()-f.Start, l.names[master], Vote(vote), err
-	l.observer.put(e)
+func (w watch) Voted(f *hold.Facts, master int, vote hold.Vote, err error) {
+	w.tell(lockOf(f.Hold).spec, Event{
+		Kind: EventVote, Op: opName(f.Op, f.Verifies), Took: w.clock.Now() - f.Start,
+		Master: w.names[master], Vote: Vote(vote), Err: err,
+	})
 }
 
 // Lost implements [hold.Watch].
-func (w *watch) Lost(h *hold.Hold, reason error, held time.Duration) {
-	w.observer.tell((*Locker)(w), lockOf(h).spec, Event{Kind: EventLost, Err: reason, Held: true, HeldFor: held})
+func (w watch) Lost(h *hold.Hold, reason error, held time.Duration) {
+	w.tell(lockOf(h).spec, Event{Kind: EventLost, Err: reason, Held: true, HeldFor: held})
 }
 
 // HandedOver implements [hold.Watch].
-func (w *watch) HandedOver(h *hold.Hold, held time.Duration) {
-	w.observer.tell((*Locker)(w), lockOf(h).spec,
-		Event{Kind: EventHandover, Op: opNames[single.Transfer], Held: true, HeldFor: held})
+func (w watch) HandedOver(h *hold.Hold, held time.Duration) {
+	w.tell(lockOf(h).spec, Event{Kind: EventHandover, Op: opNames[single.Transfer], Held: true, HeldFor: held})
 }
 
-// eventOf returns the fields that all events of a round share.
-func (l *Locker) eventOf(f *hold.Facts) Event {
-	first := &l.sets[0]
-	return Event{
-		Op: opName(f.Op, f.Verifies), Key: l.listed(f.Keys), Set: first.name, Quorum: first.quorum, N: first.n,
-		Context: lockOf(f.Hold).spec.values,
+// PassedOn implements [hold.Watch].
+func (w watch) PassedOn(h *hold.Hold, held time.Duration) {
+	w.tell(lockOf(h).spec, Event{Kind: EventPass, Op: opNames[single.Release], Held: true, HeldFor: held})
+}
+
+// NotRenewed implements [hold.Watch].
+func (w watch) NotRenewed(h *hold.Hold) {
+	if err := w.outdated(); err != nil {
+		w.tell(lockOf(h).spec, Event{Kind: EventExtend, Op: opNames[single.Extend], Err: err})
 	}
 }
 
@@ -192,26 +193,37 @@ func opName(op single.Op, verifies bool) string {
 
 // observeReturn sends the event of an acquisition that returns to its caller.
 func (l *Locker) observeReturn(op single.Op, s *spec, start time.Duration, rounds int, err error) {
-	if l.observer == nil {
-		return
-	}
-	l.observer.tell(l, s, Event{
-		Kind: EventReturned, Op: opNames[op], Took: l.clock.Now() - start, Rounds: rounds, Waited: s.waited, Err: err,
-	})
-}
-
-// observeWait sends, once for each call, the event of an acquisition that waits.
-func (l *Locker) observeWait(s *spec) {
-	if !s.waited {
-		s.waited = l.observer.tell(l, s, Event{Kind: EventWaiting, Op: opNames[single.Acquire]})
-	}
-}
-
-// observeComplaint sends the event of a wait that goes on though masters complain.
-func (l *Locker) observeComplaint(s *spec, f *contend.Failure) {
 	if l.observer != nil {
-		l.observer.tell(l, s, Event{Kind: EventComplaint, Op: opNames[single.Acquire], Err: l.notWon(f)})
+		l.tell(s, Event{
+			Kind: EventReturned, Op: opNames[op], Took: l.clock.Now() - start, Rounds: rounds, Waited: s.waited,
+			Err: err,
+		})
 	}
+}
+
+// Waits implements [contend.Locks]: it sends, once for each call, the event of an acquisition that waits.
+func (s *acquisition) Waits() {
+	if !s.waited && s.locker.observer != nil {
+		s.waited = true
+		s.locker.tell((*spec)(s), Event{Kind: EventWaiting, Op: opNames[single.Acquire]})
+	}
+}
+
+// Complains implements [contend.Locks]: it sends the event of a wait that goes on though masters complain.
+func (s *acquisition) Complains(f *contend.Failure) {
+	if l := s.locker; l.observer != nil {
+		l.tell((*spec)(s), Event{Kind: EventComplaint, Op: opNames[single.Acquire], Err: l.notWon(f)})
+	}
+}
+
+// tell queues an event about the acquisition s for the observer of an observed Locker.
+func (l *Locker) tell(s *spec, e Event) {
+	if e.N == 0 {
+		first := &l.env.Sets[0]
+		e.Set, e.Quorum, e.N = first.Name, first.Quorum, first.Masters()
+	}
+	e.Key, e.Context = l.listed(s.Keys), s.values
+	l.observer.put(e)
 }
 
 // observePending sends the event of a release that master i had not confirmed.
@@ -238,35 +250,22 @@ const maxEvents = 1 << 14
 
 // observer calls Options.Observer.
 type observer struct {
-	queue *delivery.Queue[Event]
-
-	mu      sync.Mutex
-	failure error // the first panic
+	queue   *delivery.Queue[Event]
+	failure error // the first panic; to be read when the queue is empty
 }
 
 func newObserver(observe func(Event)) *observer {
 	o := &observer{}
 	o.queue = delivery.New(maxEvents, func(e Event, missed int) {
 		defer func() {
-			if p := recover(); p != nil {
-				o.failed(fmt.Errorf("redlock: Options.Observer panicked on %q of %q: %v", e.Kind, e.Key, p))
+			if p := recover(); p != nil && o.failure == nil {
+				o.failure = fmt.Errorf("redlock: Options.Observer panicked on %q of %q: %v", e.Kind, e.Key, p)
 			}
 		}()
 		e.Missed = missed
 		observe(e)
 	})
 	return o
-}
-
-// tell queues an event about the acquisition s. It reports false if there is no observer; then o is nil.
-func (o *observer) tell(l *Locker, s *spec, e Event) bool {
-	if o == nil {
-		return false
-	}
-	set := &l.sets[0]
-	e.Key, e.Set, e.Quorum, e.N, e.Context = l.listed(s.Keys), set.name, set.quorum, set.n, s.values
-	o.put(e)
-	return true
 }
 
 // put queues an event of now.
@@ -276,15 +275,6 @@ func (o *observer) put(e Event) {
 		e.Context = context.Background()
 	}
 	o.queue.Put(e)
-}
-
-// failed notes the first panic.
-func (o *observer) failed(err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.failure == nil {
-		o.failure = err
-	}
 }
 
 // close takes no more events and waits until Options.Observer has received all queued events. It returns the first
@@ -307,8 +297,6 @@ func (o *observer) close(ctx context.Context, patience func() (over <-chan struc
 			break
 		}
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	if missed > 0 {
 		return errors.Join(o.failure,
 			fmt.Errorf("redlock: close: Options.Observer was too far behind to be told of the last %d events", missed))

@@ -1,6 +1,8 @@
 package redlock
 
 import (
+	"fmt"
+	"log/slog"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -73,6 +75,9 @@ type Options struct {
 	// nothing.
 	Observer func(Event)
 }
+
+// LogValue implements [slog.LogValuer]. Options have functions, which slog's JSON does not print.
+func (o Options) LogValue() slog.Value { return slog.StringValue(fmt.Sprintf("%+v", o)) }
 
 // withDefaults checks o and fills in the defaults.
 func (o Options) withDefaults() (Options, error) {

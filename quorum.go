@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/seed-624411e5/redlock/internal/hold"
+	"github.com/seed-624411e5/redlock/internal/inspect"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -30,35 +31,22 @@ func (v Vote) String() string {
 	return [...]string{"pending", "granted", "refused", "unknown"}[v&3]
 }
 
-// electorate is one set of masters that decides by quorum: bit i of members is the Locker's i-th master.
-type electorate struct {
-	name      string // "" of the only one
-	members   uint64
-	n, quorum int
+// newElectorate makes a set of masters that decides by quorum.
+func newElectorate(name string, members uint64) hold.Set {
+	return hold.Set{Name: name, Members: members, Quorum: Quorum(bits.OnesCount64(members))}
 }
-
-func newElectorate(name string, members uint64) electorate {
-	n := bits.OnesCount64(members)
-	return electorate{name: name, members: members, n: n, quorum: Quorum(n)}
-}
-
-// of returns the number of the given masters that belong to the electorate.
-func (e *electorate) of(masters uint64) int { return bits.OnesCount64(masters & e.members) }
-
-// spare returns the number of masters that a quorum can do without.
-func (e *electorate) spare() int { return e.n - e.quorum }
 
 // electorates are the sets in which a configuration counts votes: one set of masters or, while masters are exchanged,
 // the old and the new one. A vote counts in every set that its master belongs to, and a round is won only if it is
 // won in every set. So any two rounds share a master if one is won in both sets and the other in either set. This is
 // the joint consensus of Raft (Ongaro and Ousterhout, 2014, section 6) without its log; docs/understand/guarantees.md
 // has the argument.
-type electorates []electorate
+type electorates []hold.Set
 
-// majority reports that masters contain a quorum of every set.
-func (s electorates) majority(masters uint64) bool {
+// Majority implements [hold.Rules]: masters contain a quorum of every set.
+func (s electorates) Majority(masters uint64) bool {
 	for i := range s {
-		if s[i].of(masters) < s[i].quorum {
+		if s[i].Of(masters) < s[i].Quorum {
 			return false
 		}
 	}
@@ -71,9 +59,9 @@ type tally = hold.Votes
 // counts are the votes in one set.
 type counts struct{ granted, refused, unknown, pending int }
 
-func (e *electorate) count(t *tally) counts {
-	c := counts{granted: e.of(t.Granted), refused: e.of(t.Refused), unknown: e.of(t.Unknown)}
-	c.pending = e.n - c.granted - c.refused - c.unknown
+func count(e *hold.Set, t *tally) counts {
+	c := counts{granted: e.Of(t.Granted), refused: e.Of(t.Refused), unknown: e.Of(t.Unknown)}
+	c.pending = e.Masters() - c.granted - c.refused - c.unknown
 	return c
 }
 
@@ -87,32 +75,26 @@ const (
 	noQuorum = hold.NoQuorum // no quorum, because too few masters answered
 )
 
-// rules are the algorithm, for a set of masters and its clocks: how votes and time decide.
+// rules are the algorithm, for sets of masters and their clocks: how votes and time decide.
 type rules struct {
 	electorates
-	drift float64
+	drift
 }
 
 var _ hold.Rules = (*rules)(nil)
 
-// Judge implements [hold.Rules].
-func (r *rules) Judge(op single.Op, votes tally) verdict { return r.judge(op, votes) }
-
-// Majority implements [hold.Rules].
-func (r *rules) Majority(masters uint64) bool { return r.majority(masters) }
-
 // Decisive implements [hold.Rules].
-func (r *rules) Decisive(f *hold.Facts) int {
-	for i := range r.electorates {
-		if r.electorates[i:i+1].judge(f.Op, f.Votes) == f.Verdict {
+func (s electorates) Decisive(f *hold.Facts) int {
+	for i := range s {
+		if s[i:i+1].Judge(f.Op, f.Votes) == f.Verdict {
 			return i
 		}
 	}
 	return 0
 }
 
-// judge returns the verdict of the votes so far in an operation.
-func (s electorates) judge(op single.Op, votes tally) verdict {
+// Judge implements [hold.Rules]: it returns the verdict of the votes so far in an operation.
+func (s electorates) Judge(op single.Op, votes tally) verdict {
 	switch op {
 	case single.Acquire, single.Transfer, single.Raise:
 		return s.acquired(&votes)
@@ -123,6 +105,23 @@ func (s electorates) judge(op single.Op, votes tally) verdict {
 	}
 }
 
+// Inspected implements [hold.Rules]: it decides who holds a key as soon as a quorum says the same. Of two sets, one set
+// with a holder is enough, because no other owner can hold the key then. The verdict that the key is free takes both
+// sets.
+func (s electorates) Inspected(votes tally, answers []hold.Answer) verdict {
+	pending := 0
+	for i := range s {
+		if inspect.Answers(answers).Agree(&s[i]) {
+			return won
+		}
+		pending += count(&s[i], &votes).pending
+	}
+	if pending == 0 || s.Majority(votes.Refused) { // nothing more to learn, or free
+		return won
+	}
+	return open
+}
+
 // acquired decides an acquisition. It is lost as soon as the grants can no longer reach a quorum of every set. Of a
 // lost one it also says why, and always the same for the same answers: "denied" when a quorum of every set can be
 // reached, so that waiting helps; "no quorum" when not, even if one of the few that answered refused.
@@ -130,13 +129,13 @@ func (s electorates) acquired(t *tally) verdict {
 	wins, lost, reachable := true, false, true
 	for i := range s {
 		e := &s[i]
-		c := e.count(t)
-		if c.unknown > e.spare() {
+		c := count(e, t)
+		if c.unknown > e.Spare() {
 			return noQuorum
 		}
-		wins = wins && c.granted >= e.quorum
-		lost = lost || c.granted+c.pending < e.quorum
-		reachable = reachable && c.unknown+c.pending <= e.spare()
+		wins = wins && c.granted >= e.Quorum
+		lost = lost || c.granted+c.pending < e.Quorum
+		reachable = reachable && c.unknown+c.pending <= e.Spare()
 	}
 	return decide(wins, lost && reachable, denied)
 }
@@ -147,13 +146,13 @@ func (s electorates) extended(t *tally) verdict {
 	wins, lost, kept := true, false, true
 	for i := range s {
 		e := &s[i]
-		c := e.count(t)
-		if c.refused > e.spare() {
+		c := count(e, t)
+		if c.refused > e.Spare() {
 			return denied
 		}
-		wins = wins && c.granted >= e.quorum
-		lost = lost || c.granted+c.pending < e.quorum
-		kept = kept && c.refused+c.pending <= e.spare()
+		wins = wins && c.granted >= e.Quorum
+		lost = lost || c.granted+c.pending < e.Quorum
+		kept = kept && c.refused+c.pending <= e.Spare()
 	}
 	return decide(wins, lost && kept, noQuorum)
 }
@@ -165,14 +164,14 @@ func (s electorates) released(t *tally) verdict {
 	wins, lost, ours := true, false, true
 	for i := range s {
 		e := &s[i]
-		c := e.count(t)
-		if c.refused >= e.quorum {
+		c := count(e, t)
+		if c.refused >= e.Quorum {
 			return denied
 		}
 		confirmed := c.granted + c.refused
-		wins = wins && confirmed >= e.quorum
-		lost = lost || confirmed+c.pending < e.quorum
-		ours = ours && c.refused+c.pending < e.quorum
+		wins = wins && confirmed >= e.Quorum
+		lost = lost || confirmed+c.pending < e.Quorum
+		ours = ours && c.refused+c.pending < e.Quorum
 	}
 	return decide(wins && ours, lost && ours, noQuorum)
 }

@@ -56,7 +56,10 @@ package redlock
 import (
 	"context"
 	"fmt"
+	"io"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -67,6 +70,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/electing"
 	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/lane"
+	"github.com/seed-624411e5/redlock/internal/owner"
 	"github.com/seed-624411e5/redlock/internal/schedule"
 	"github.com/seed-624411e5/redlock/internal/subscription"
 	"github.com/seed-624411e5/redlock/single"
@@ -79,8 +83,6 @@ type Locker struct {
 	clock     Clock
 	names     []string
 	masters   []Master
-	sets      electorates    // that decide
-	rules     rules          // by which they do
 	owned     []Master       // closed with the Locker
 	preparers []Preparer     // those among masters
 	fanOut    errgroup.Group // every goroutine that carries requests to a master
@@ -117,10 +119,10 @@ func newLocker(masters []Master, sets electorates, opts Options) (*Locker, error
 		opts:    opts,
 		clock:   opts.Clock,
 		masters: slices.Clone(masters),
-		sets:    sets,
 		closing: make(chan struct{}),
 		ended:   make(chan struct{}),
 	}
+	l.env.Rules, l.env.Sets = &rules{sets, drift(opts.DriftFactor)}, sets
 	if err := l.checkGuardedTTL(); err != nil {
 		return nil, err
 	}
@@ -136,6 +138,23 @@ func newLocker(masters []Master, sets electorates, opts Options) (*Locker, error
 	}
 	l.initEnv()
 	return l, nil
+}
+
+// initEnv prepares the common part of the Locker's holds, and its waiters.
+func (l *Locker) initEnv() {
+	e, id := &l.env, owner.Random()
+	e.Prepare, e.Now, e.After, e.Jitter, e.Identity = l.prepare, l.clock.Now, l.after, l.opts.Jitter, l.opts.Identity
+	e.Schedule, e.Renewals = schedule.New(l.clock.Now, l.after), hold.NewRenewals()
+	e.Registry = hold.NewRegistry[*hold.Hold](l.closing)
+	e.Tokens.Wall = l.clock.Wall
+	c := contend.Config{
+		ID: id, Env: e, Masters: l.listeners(id), Closing: l.closing, Generation: l.opts.Generation,
+		Timeout: l.opts.requestTimeout,
+	}
+	if l.observer != nil {
+		e.Watch, c.Pending = watch{l}, l.observePending
+	}
+	l.crowd = contend.New(&c)
 }
 
 // prepare lets masters encode a request before it is sent.
@@ -178,10 +197,17 @@ func (l *Locker) Acquire(ctx context.Context, key string, ttl time.Duration, opt
 	if err != nil {
 		return nil, err
 	}
+	return l.acquire(ctx, s, l.crowd.Wait)
+}
+
+// acquire makes an acquisition by wait.
+func (l *Locker) acquire(ctx context.Context, s *spec,
+	wait func(context.Context, *contend.Acquisition, contend.Locks) (*hold.Hold, int, *contend.Failure),
+) (*Lock, error) {
 	l.env.Registry.Begin()
 	defer l.env.Registry.Done()
 	start := l.clock.Now()
-	h, rounds, f := l.crowd.Wait(ctx, &s.Acquisition, (*acquisition)(s))
+	h, rounds, f := wait(ctx, &s.Acquisition, (*acquisition)(s))
 	lock, err := s.result(ctx, h, f)
 	l.observeReturn(single.Acquire, s, start, rounds, err)
 	return lock, err
@@ -202,13 +228,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string, ttl time.Duration, 
 	if s.MaxAttempts > 1 || s.Every > 0 || s.MaxOutage > 0 {
 		return nil, invalid("MaxAttempts, RetryEvery or MaxOutage with TryAcquire, which is a single attempt")
 	}
-	l.env.Registry.Begin()
-	defer l.env.Registry.Done()
-	start := l.clock.Now()
-	h, rounds, f := l.crowd.Once(ctx, &s.Acquisition, (*acquisition)(s))
-	lock, err := s.result(ctx, h, f)
-	l.observeReturn(single.Acquire, s, start, rounds, err)
-	return lock, err
+	return l.acquire(ctx, s, l.crowd.Once)
 }
 
 // Validate returns the error with which an acquisition with these arguments would be refused before anything is sent;
@@ -261,4 +281,21 @@ func (l *Locker) ask(ctx context.Context, key string, ttl time.Duration, opts []
 		return nil, fmt.Errorf("redlock: acquire %s: %w", brief(key), cause.Of(ctx))
 	}
 	return s, nil
+}
+
+// Format implements [fmt.Formatter]: by any verb a Locker is printed as its masters and whether it is closed.
+func (l *Locker) Format(s fmt.State, _ rune) {
+	_, _ = io.WriteString(s, l.LogValue().String()) // a State keeps what is written
+}
+
+// LogValue implements [slog.LogValuer].
+func (l *Locker) LogValue() slog.Value {
+	if l.check() != nil {
+		return slog.StringValue("no locker")
+	}
+	name := "locker over " + strings.Join(l.names, ", ")
+	if l.isClosing() {
+		name += ", closed"
+	}
+	return slog.StringValue(name)
 }

@@ -85,7 +85,7 @@ func (l *Locker) newSpec(key string, ttl time.Duration, opts []Option) (*spec, e
 	if s.MendTime = s.MaxOutage; s.MendTime == 0 && !s.enduring {
 		s.MendTime = MendTime
 	}
-	allowance := driftAllowance(s.TTL, l.opts.DriftFactor)
+	allowance := l.env.Allowance(s.TTL)
 	if s.MinHold > s.TTL-allowance {
 		return nil, invalid("MinHold %v is longer than the validity, %v: a holder that dies would not leave the key "+
 			"for so long", s.MinHold, s.TTL-allowance)
@@ -147,7 +147,7 @@ func (l *Locker) checkTTL(asked time.Duration) (ttl, timeout time.Duration, _ er
 	if ttl <= 0 {
 		return 0, 0, invalid("ttl is %v, and must be at least a millisecond", asked)
 	}
-	allowance := driftAllowance(ttl, l.opts.DriftFactor)
+	allowance := l.env.Allowance(ttl)
 	if ttl <= allowance {
 		return 0, 0, invalid("ttl %v leaves no validity: the drift allowance alone is %v", ttl, allowance)
 	}

@@ -1,11 +1,14 @@
 package contend
 
 import (
+	"math"
 	"strings"
 	"time"
 
 	"github.com/seed-624411e5/redlock/internal/generation"
 	"github.com/seed-624411e5/redlock/internal/hold"
+	"github.com/seed-624411e5/redlock/internal/janitor"
+	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/internal/subscription"
 	"github.com/seed-624411e5/redlock/internal/waitqueue"
 	"github.com/seed-624411e5/redlock/single"
@@ -26,14 +29,16 @@ type Crowd struct {
 	announced   complaints  // that announcements of generations met
 }
 
-// Config has what a Crowd needs of its Locker. Rules, clock, lanes and registry of Env are set.
+// Config has what a Crowd needs of its Locker. Rules, clock, lanes and registry of Env are set; New sets Host and
+// Janitor.
 type Config struct {
 	Env        *hold.Env
 	ID         string
-	Masters    []subscription.Listen // nil for one that can't notify
-	Closing    <-chan struct{}       // closed when Close begins
-	Generation uint64                // of the configuration; 0: it has none
-	Timeout    time.Duration         // of a question for generations
+	Masters    []subscription.Listen                    // nil for one that can't notify
+	Closing    <-chan struct{}                          // closed when Close begins
+	Generation uint64                                   // of the configuration; 0: it has none
+	Timeout    func(ttl time.Duration) time.Duration    // of a request for a lock with this ttl
+	Pending    func(janitor.Kind, int, *single.Request) // observes the janitor; nil without an observer
 }
 
 // New returns a Crowd.
@@ -44,7 +49,15 @@ func New(o *Config) *Crowd {
 	c.Subscription = subscription.New(subscription.Config{
 		Masters: o.Masters, Majority: env.Majority, After: env.After, Ready: c.Look, Notified: c.notified,
 	})
-	c.Generations = newGenerations(c, o.Generation, o.Timeout)
+	c.Generations = newGenerations(c, o.Generation, o.Timeout(math.MaxInt64))
+	env.Host = c
+	env.Janitor = janitor.New(janitor.Config{
+		Masters: len(env.Lanes), Now: env.Now, After: env.After, Timeout: o.Timeout, Lapsed: env.Lapsed,
+		Observe: o.Pending, Waiter: c.ID, Unclaimed: c.Unclaimed,
+		Send: func(call *lane.Call) { env.Lanes[call.Index].Send(call) },
+		Down: func(master int) bool { return env.Lanes[master].Down() },
+		Left: func(call *lane.Call) { c.Left(call.Request.Keys, call.Reply.Called) },
+	})
 	return c
 }
 

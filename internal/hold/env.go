@@ -41,8 +41,9 @@ type Clock struct {
 	Jitter func(most time.Duration) time.Duration
 }
 
-// Set is one set of masters: bit i of Members is the i-th master.
+// Set is one set of masters that decides by quorum: bit i of Members is the i-th master.
 type Set struct {
+	Name    string // "old" or "new" of two sets, "" of the only one
 	Members uint64
 	Quorum  int
 }
@@ -116,8 +117,6 @@ type Rules interface {
 type Host interface {
 	// Current reports since when the configuration of masters is known to be current, and whether it still is.
 	Current() (asOf time.Duration, fresh bool)
-	// NotRenewed is called when a renewal was not sent, because the configuration is not known to be current.
-	NotRenewed(*Hold)
 	// Offer passes the lock on to a goroutine that waits for it, and reports whether there is one. Passed then wakes
 	// it.
 	Offer(*Offer) bool
@@ -143,12 +142,14 @@ type Handle interface {
 	Patience(took time.Duration) (d time.Duration) // for how long an acquisition waits for late masters; 0: no limit
 }
 
-// Watch learns what happens, in this order. The mutex is held, except for Decided.
+// Watch learns what happens, in this order. The mutex is held, except for Decided, PassedOn and NotRenewed.
 type Watch interface {
 	Voted(*Facts, int, Vote, error)
 	Decided(*Facts)
 	Lost(h *Hold, reason error, held time.Duration)
 	HandedOver(h *Hold, held time.Duration)
+	PassedOn(h *Hold, held time.Duration) // to another goroutine, which is woken next
+	NotRenewed(*Hold)                     // a renewal was not sent: the configuration is not known to be current
 }
 
 // Terms are the options of an acquisition. Only Sent changes once it has begun.

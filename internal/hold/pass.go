@@ -85,9 +85,6 @@ type Offer struct {
 // Key returns the key of the hold.
 func (o *Offer) Key() string { return o.hold.terms.Keys[0] }
 
-// Held returns the hold, and for how long it was held.
-func (o *Offer) Held() (*Hold, time.Duration) { return o.hold, o.hold.env.Now() - o.hold.span.since }
-
 // To passes the keys on to next, the hold of an acquisition on these terms, which fit. It reports false if Close has
 // given the hold up; then there is no next hold.
 func (o *Offer) To(next *Hold, handle Handle, t *Terms) bool {

@@ -140,6 +140,9 @@ type Exit struct {
 func (e *leaving) end() {
 	h := e.hold
 	if e.offer != nil {
+		if h.env.Watch != nil {
+			h.env.PassedOn(h, h.env.Now()-h.span.since)
+		}
 		h.env.Passed(e.offer)
 		return
 	}

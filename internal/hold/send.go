@@ -224,7 +224,7 @@ func (e *effects) run() {
 		}
 		e.leaver.env.Depart(e.leaver.terms, e.leaves, behind, e.leavesAt)
 	}
-	if e.notRenewed != nil {
+	if e.notRenewed != nil && e.notRenewed.env.Watch != nil {
 		e.notRenewed.env.NotRenewed(e.notRenewed)
 	}
 	if e.renews != nil {
