@@ -111,7 +111,8 @@ func resumed(paused []window, t int64) int64 {
 //
 // Between the grant and the return of the last successful extension, no other client may have held
 // the key in a kind that excludes this one. This includes a gap after the bound: a successful
-// extension tells its caller that the lock was held throughout.
+// extension tells its caller that the lock was held throughout, up to the new bound. An answer
+// that comes after that bound, as when the client stood still, says nothing about the time between.
 func ExtensionContinuity(v *history.View) []Violation {
 	var out []Violation
 	v.ByKey(func(key string, attempts []int) {
@@ -120,7 +121,7 @@ func ExtensionContinuity(v *history.View) []Violation {
 			a := &v.Attempts[i]
 			spans = appendSpans(spans, a, i)
 			if last := lastExtension(a); last >= 0 {
-				kept = append(kept, span{start: a.Return, end: a.Extensions[last].Return, attempt: i})
+				kept = append(kept, span{start: a.Return, end: min(a.Extensions[last].Return, a.Extensions[last].Until), attempt: i})
 			}
 		}
 		if len(kept) == 0 {

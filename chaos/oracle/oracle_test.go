@@ -290,6 +290,14 @@ func TestAnExtensionOverAnotherHoldIsFound(t *testing.T) {
 			h.extend(a, 50, 60, 150)
 			h.hold(2, history.Plain, 10, 151, 300)
 		}, 0},
+		{"the answer comes when its own bound has passed, and somebody holds it", func(h *tape) {
+			h.extend(h.hold(1, history.Plain, 0, 2, 100), 40, 300, 139)
+			h.hold(2, history.Plain, 10, 145, 245)
+		}, 0},
+		{"the same, and somebody held it before that bound", func(h *tape) {
+			h.extend(h.hold(1, history.Plain, 0, 2, 100), 40, 300, 139)
+			h.hold(2, history.Plain, 10, 120, 245)
+		}, 1},
 	}, oracle.NameContinuity, oracle.ExtensionContinuity)
 }
 
