@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/internal/machine"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
@@ -56,13 +57,13 @@ func (c *children) count() int {
 }
 
 // processes are those that live.
-func (c *children) processes() []process {
+func (c *children) processes() []machine.Process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var out []process
+	var out []machine.Process
 	for i, child := range c.all {
 		if child.Alive() {
-			out = append(out, process{name: fmt.Sprintf("client %d", i), pid: child.Pid()})
+			out = append(out, machine.Process{Name: fmt.Sprintf("client %d", i), Pid: child.Pid()})
 		}
 	}
 	return out

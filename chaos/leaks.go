@@ -33,7 +33,7 @@ func (r *run) labelled(ctx context.Context, f func(ctx context.Context)) {
 // lookForLeaks waits until the subject's goroutines have ended, but not longer than the limit. It is for after the
 // clients have been closed.
 func (r *run) lookForLeaks(ctx context.Context) {
-	r.machine.await(ctx, r.limits().Goroutines, func() bool {
+	r.machine.Await(ctx, r.limits().Goroutines, func() bool {
 		n, stack, err := goroutinesOf(r.label)
 		if err != nil {
 			r.unexpectedError("looking for goroutines", err)

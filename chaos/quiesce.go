@@ -15,7 +15,7 @@ import (
 func (r *run) quiesce(ctx context.Context) {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), endPatience)
 	defer cancel()
-	r.machine.await(ctx, r.limits().Goroutines, func() bool { // what cleans up after attempts ends by itself
+	r.machine.Await(ctx, r.limits().Goroutines, func() bool { // what cleans up after attempts ends by itself
 		n, _, err := goroutinesOf(r.label)
 		r.grown = n
 		return err != nil || n < 300
@@ -24,7 +24,7 @@ func (r *run) quiesce(ctx context.Context) {
 	if ctx.Err() != nil {
 		return // cut short: there is no time for orphans and leaks to show
 	}
-	r.machine.await(ctx, r.limits().Orphan+100*time.Millisecond, func() bool { return false })
+	r.machine.Await(ctx, r.limits().Orphan+100*time.Millisecond, func() bool { return false })
 	r.lookForLeaks(ctx)
 	r.keysAfter = r.lookAtKeys(ctx)
 	for i, m := range r.fleet.Masters {

@@ -1,16 +1,14 @@
 package chaos
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"runtime"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-624411e5/redlock/chaos/internal/machine"
 	"github.com/seed-624411e5/redlock/chaos/masters"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
@@ -36,7 +34,7 @@ func (r *run) makeRounds(ctx context.Context) {
 		return
 	}
 	r.votes.over.Store(true)
-	r.machine.quiet.Store(true)
+	r.machine.Quiet()
 	r.rounds = r.newRounds()
 	clients := r.roundClients()
 	alone, begun := active.Load() == 1, runs.Load()
@@ -47,7 +45,7 @@ func (r *run) makeRounds(ctx context.Context) {
 		return
 	}
 	for n := 0; ; n++ {
-		r.machine.await(ctx, roundTTL+tidyUp, func() bool { return false })
+		r.machine.Await(ctx, roundTTL+tidyUp, func() bool { return false })
 		r.rounds.after = append(r.rounds.after, r.look(ctx))
 		if n == judgedRounds || ctx.Err() != nil {
 			break
@@ -122,7 +120,7 @@ func (r *run) round(ctx context.Context, clients []roundClient, each int, within
 // look takes a footprint, once the number of goroutines stays the same.
 func (r *run) look(ctx context.Context) footprint {
 	f := footprint{goroutines: -1}
-	r.machine.await(ctx, r.limits().Goroutines, func() bool {
+	r.machine.Await(ctx, r.limits().Goroutines, func() bool {
 		n, _, err := goroutinesOf(r.label)
 		same := n == f.goroutines
 		f.goroutines = n
@@ -166,25 +164,12 @@ func (r *run) residentMemory() int64 {
 		if !separate {
 			continue
 		}
-		pages, err := residentPages(p.Pid())
+		bytes, err := machine.Resident(p.Pid())
 		if err != nil {
 			r.rounds.resident = false
 			return 0
 		}
-		all += pages * int64(os.Getpagesize())
+		all += bytes
 	}
 	return all
-}
-
-// residentPages reads Linux's account of a process.
-func residentPages(pid int) (int64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
-	if err != nil {
-		return 0, err
-	}
-	fields := bytes.Fields(text)
-	if len(fields) < 2 {
-		return 0, fmt.Errorf("chaos: statm has %d fields", len(fields))
-	}
-	return strconv.ParseInt(string(fields[1]), 10, 64)
 }

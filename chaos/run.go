@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-624411e5/redlock/chaos/endpoint"
 	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/internal/machine"
 	"github.com/seed-624411e5/redlock/chaos/masters"
 	"github.com/seed-624411e5/redlock/chaos/network"
 	"github.com/seed-624411e5/redlock/chaos/plan"
@@ -59,11 +60,11 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		return nil, r.hidden(errors.Join(fmt.Errorf("%w: %w", ErrSetup, err), r.close()))
 	}
 	r.keysBefore = r.lookAtKeys(ctx)
-	r.machine = newMachine(r.recorder, r.profile.TTL, r.processes, r.fleet.Proxy)
+	r.machine = machine.Watch(r.recorder, r.profile.TTL, r.processes, r.fleet.Proxy)
 	r.drive(ctx)
 	r.makeRounds(ctx)
 	r.quiesce(ctx)
-	r.machine.stop()
+	r.machine.Stop()
 	rep := r.judge()
 	if err := r.close(); err != nil {
 		rep.Notes = append(rep.Notes, "ending the run: "+err.Error())
@@ -107,7 +108,7 @@ type run struct {
 	gates              []*workload.Gate
 	lasted             time.Duration
 
-	machine *machine
+	machine *machine.Machine
 	rounds  *rounds // nil: the profile has none
 	grown   int     // goroutines of the subject when all holds had been released
 	left    int     // goroutines of the subject when its clients were closed
@@ -280,10 +281,10 @@ func (r *run) drive(ctx context.Context) {
 
 // processes returns the processes of this run: its masters, if they are processes of this machine,
 // and its clients.
-func (r *run) processes() []process {
+func (r *run) processes() []machine.Process {
 	out := r.children.processes()
 	for i, pid := range r.fleet.Pids() {
-		out = append(out, process{name: fmt.Sprintf("master %d", i), pid: pid, main: true})
+		out = append(out, machine.Process{Name: fmt.Sprintf("master %d", i), Pid: pid, Main: true})
 	}
 	return out
 }

@@ -161,7 +161,7 @@ func (r *run) describe(v *history.View) *Report {
 		rep.Notes = append(rep.Notes, "no fencing tokens were asked for")
 	}
 	rep.StalledMS = milliseconds(oracle.Stalled(v))
-	if n, longest, whose := r.machine.stalled(); n > 0 {
+	if n, longest, whose := r.machine.Stalled(); n > 0 {
 		rep.Notes = append(rep.Notes,
 			fmt.Sprintf("the machine stood still %d times, for %.0f ms of %.0f in all, once for %v (%s); these times "+
 				"do not count",

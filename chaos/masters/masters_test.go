@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -535,5 +536,16 @@ func TestAMasterThatIsBackIsSeenAtOnce(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+func TestPidsAreThoseOfTheServers(t *testing.T) {
+	t.Parallel()
+	fleet := open(t, "process", masters.Options{N: 2})
+	for i, m := range fleet.Masters {
+		info, err := client(t, m).InfoMap(within(t), "server").Result()
+		if pid := strconv.Itoa(fleet.Pids()[i]); err != nil || info["Server"]["process_id"] != pid {
+			t.Errorf("master %d has the process %s, and says %v, %v", i, pid, info["Server"]["process_id"], err)
+		}
 	}
 }

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package chaos
+package machine
 
 import "time"
 
@@ -9,7 +9,7 @@ type delays struct{}
 
 func newDelays() *delays { return &delays{} }
 
-func (*delays) of(process) time.Duration { return 0 }
+func (*delays) of(Process) time.Duration { return 0 }
 
 func (*delays) forget() {}
 

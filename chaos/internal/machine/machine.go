@@ -1,4 +1,5 @@
-package chaos
+// Package machine tells when the machine gave a run no time, so that no lock is blamed for it.
+package machine
 
 import (
 	"context"
@@ -18,7 +19,7 @@ const (
 	looks = 4
 )
 
-// machine notices when something of this run got no time to run. A request has a twentieth of the ttl; one that failed
+// Machine notices when something of a run got no time to run. A request has a twentieth of the ttl; one that failed
 // because the machine had no time for anybody says nothing about the lock. Each such stretch goes into the history as a
 // Stall, which all oracles about time treat alike. It is seen in four ways, because none sees all:
 //
@@ -30,11 +31,11 @@ const (
 //
 // It also reports how much time the run was given. Waits use this, so that their length says
 // something about the lock and not about other load on the machine.
-type machine struct {
+type Machine struct {
 	recorder *history.Recorder
 	tolerate time.Duration // how long a stretch must be to count as a stall
 	given    atomic.Int64  // nanoseconds
-	quiet    atomic.Bool   // stalls do not go into the history
+	quiet    atomic.Bool   // see Quiet
 	cancel   context.CancelFunc
 	group    sync.WaitGroup
 
@@ -44,11 +45,11 @@ type machine struct {
 	whose   string
 }
 
-// newMachine starts to watch the machine. processes returns the other processes that belong to the
+// Watch starts to watch the machine. processes returns the other processes that belong to the
 // run at the moment, and proxy is the address of a toxiproxy server's API, or empty.
-func newMachine(recorder *history.Recorder, ttl time.Duration, processes func() []process, proxy string) *machine {
+func Watch(recorder *history.Recorder, ttl time.Duration, processes func() []Process, proxy string) *Machine {
 	ctx, cancel := context.WithCancel(context.Background())
-	m := &machine{recorder: recorder, tolerate: max(4*beat, ttl/80), cancel: cancel}
+	m := &Machine{recorder: recorder, tolerate: max(4*beat, ttl/80), cancel: cancel}
 	m.group.Go(func() { m.run(ctx, processes) })
 	if proxy != "" {
 		m.group.Go(func() { m.askProxy(ctx, proxy) })
@@ -56,16 +57,16 @@ func newMachine(recorder *history.Recorder, ttl time.Duration, processes func() 
 	return m
 }
 
-// process is one that belongs to the run.
-type process struct {
-	name string
-	pid  int
-	// its first thread does all that matters; others may have slept for long, and the kernel miscounts the waits of
-	// such
-	main bool
+// Process is one that belongs to the run.
+type Process struct {
+	Name string
+	Pid  int
+	// Main: its first thread does all that matters. Others may have slept for long, and the kernel miscounts the waits
+	// of such.
+	Main bool
 }
 
-func (m *machine) run(ctx context.Context, processes func() []process) {
+func (m *Machine) run(ctx context.Context, processes func() []Process) {
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
 	last := m.recorder.Now()
@@ -87,9 +88,9 @@ func (m *machine) run(ctx context.Context, processes func() []process) {
 		if d := sched.longest(); d > m.tolerate {
 			m.stall(lastLook-int64(d), now, d, "goroutines that could run")
 		}
-		for _, p := range append(processes(), process{name: "this process"}) {
+		for _, p := range append(processes(), Process{Name: "this process"}) {
 			if d := kernel.of(p); d > 2*m.tolerate { // one thread of many; the others may have done its work
-				m.stall(lastLook-int64(d), now, d, p.name)
+				m.stall(lastLook-int64(d), now, d, p.Name)
 			}
 		}
 		kernel.forget()
@@ -98,7 +99,7 @@ func (m *machine) run(ctx context.Context, processes func() []process) {
 }
 
 // beat takes note of the time between two beats. A beat that comes late counts for at most two.
-func (m *machine) beat(last, now int64) {
+func (m *Machine) beat(last, now int64) {
 	m.given.Add(min(now-last, int64(2*beat)))
 	if d := time.Duration(now - last); d > m.tolerate {
 		m.stall(last, now, d, "this process")
@@ -106,7 +107,7 @@ func (m *machine) beat(last, now int64) {
 }
 
 // stall takes note that something had to wait for d, somewhere from then to now.
-func (m *machine) stall(from, now int64, d time.Duration, whose string) {
+func (m *Machine) stall(from, now int64, d time.Duration, whose string) {
 	m.mu.Lock()
 	m.stalls++
 	if d > m.longest {
@@ -123,17 +124,20 @@ func (m *machine) stall(from, now int64, d time.Duration, whose string) {
 	})
 }
 
-// stalled returns how often the machine stood still, the longest such time, and the part of the run
+// Quiet keeps stalls out of the history from now on.
+func (m *Machine) Quiet() { m.quiet.Store(true) }
+
+// Stalled returns how often the machine stood still, the longest such time, and the part of the run
 // that it affected.
-func (m *machine) stalled() (n int, longest time.Duration, whose string) {
+func (m *Machine) Stalled() (n int, longest time.Duration, whose string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.stalls, m.longest, m.whose
 }
 
-// await checks cond every few milliseconds and returns true once it holds. It returns false if ctx
+// Await checks cond every few milliseconds and returns true once it holds. It returns false if ctx
 // is done, or if the run has been given d of time first.
-func (m *machine) await(ctx context.Context, d time.Duration, cond func() bool) bool {
+func (m *Machine) Await(ctx context.Context, d time.Duration, cond func() bool) bool {
 	tick := time.NewTicker(2 * beat)
 	defer tick.Stop()
 	for end := m.given.Load() + int64(d); ; {
@@ -152,8 +156,8 @@ func (m *machine) await(ctx context.Context, d time.Duration, cond func() bool) 
 	}
 }
 
-// stop ends it.
-func (m *machine) stop() {
+// Stop ends it.
+func (m *Machine) Stop() {
 	m.cancel()
 	m.group.Wait()
 }

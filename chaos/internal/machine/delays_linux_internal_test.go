@@ -1,6 +1,6 @@
 //go:build linux
 
-package chaos
+package machine
 
 import (
 	"errors"
@@ -51,7 +51,7 @@ func TestAWaitIsNeverCountedLongerThanItCanHaveBeen(t *testing.T) {
 // TestOneThreadOfManyDoesNotWaitForSeconds: it may have slept all the time, and then got by mistake a count that looks
 // like a long wait.
 func TestOneThreadOfManyDoesNotWaitForSeconds(t *testing.T) {
-	d, self := newDelays(), process{pid: os.Getpid()}
+	d, self := newDelays(), Process{Pid: os.Getpid()}
 	defer d.close()
 	if len(d.threads) == 0 {
 		redistest.NothingTested(t, "this kernel does not tell")
@@ -66,7 +66,7 @@ func TestOneThreadOfManyDoesNotWaitForSeconds(t *testing.T) {
 	if got := d.of(self); got != longestOfMany {
 		t.Errorf("of many threads one waited for %v, want %v", got, longestOfMany)
 	}
-	self.main = true
+	self.Main = true
 	if got := first.of(self); got < 10*time.Second || got > 12*time.Second {
 		t.Errorf("the first thread waited for %v, want a little more than 10s", got)
 	}
@@ -80,7 +80,7 @@ func TestProcessesThatLeftTheRunAreForgotten(t *testing.T) {
 	if len(d.threads) == 0 {
 		redistest.NothingTested(t, "this kernel does not tell")
 	}
-	start := func() (p process, end func()) {
+	start := func() (p Process, end func()) {
 		c := exec.CommandContext(t.Context(), "cat")
 		if _, err := c.StdinPipe(); err != nil { // which nobody closes
 			t.Fatal(err)
@@ -90,18 +90,18 @@ func TestProcessesThatLeftTheRunAreForgotten(t *testing.T) {
 		}
 		end = sync.OnceFunc(func() { _ = c.Process.Kill(); _ = c.Wait() })
 		t.Cleanup(end)
-		return process{pid: c.Process.Pid, main: true}, end
+		return Process{Pid: c.Process.Pid, Main: true}, end
 	}
 	ends, end := start()
 	stays, _ := start()
-	look := func(processes ...process) {
+	look := func(processes ...Process) {
 		for _, p := range processes {
 			d.of(p)
 		}
 		d.forget()
 	}
-	known := func(p process) (*os.File, bool) {
-		of, ok := d.threads[fmt.Sprintf("/proc/%d/task/%d/schedstat", p.pid, p.pid)]
+	known := func(p Process) (*os.File, bool) {
+		of, ok := d.threads[fmt.Sprintf("/proc/%d/task/%d/schedstat", p.Pid, p.Pid)]
 		return of.file, ok
 	}
 	look(ends, stays)

@@ -1,4 +1,4 @@
-package chaos
+package machine
 
 import (
 	"errors"
@@ -36,7 +36,7 @@ type thread struct {
 
 func newDelays() *delays {
 	d := &delays{self: strconv.Itoa(os.Getpid()), threads: make(map[string]thread)}
-	d.of(process{})
+	d.of(Process{})
 	return d
 }
 
@@ -65,13 +65,13 @@ func (d *delays) drop(file string, t thread) {
 
 // of returns the most that a thread of a process waited since the last call; of a thread that was not known then,
 // nothing. The zero process is this one. A process that is gone did not wait.
-func (d *delays) of(p process) time.Duration {
+func (d *delays) of(p Process) time.Duration {
 	id := d.self
-	if p.pid != 0 {
-		id = strconv.Itoa(p.pid)
+	if p.Pid != 0 {
+		id = strconv.Itoa(p.Pid)
 	}
 	dir := "/proc/" + id + "/task"
-	if p.main {
+	if p.Main {
 		return d.ofThread(dir+"/"+id+"/schedstat", time.Now())
 	}
 	tasks, err := os.ReadDir(dir)

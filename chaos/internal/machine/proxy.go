@@ -1,4 +1,4 @@
-package chaos
+package machine
 
 import (
 	"context"
@@ -20,7 +20,7 @@ const (
 // checks do not see masters and proxies in containers. If these get no time, no client reaches a
 // majority, with or without faults. The proxy itself answers, so a lock that keeps its masters busy
 // makes no answer late. A lock that floods the proxy does, as it makes other processes wait.
-func (m *machine) askProxy(ctx context.Context, api string) {
+func (m *Machine) askProxy(ctx context.Context, api string) {
 	if !strings.Contains(api, "://") {
 		api = "http://" + api
 	}

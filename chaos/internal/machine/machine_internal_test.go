@@ -1,8 +1,7 @@
-package chaos
+package machine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -11,7 +10,6 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,16 +17,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
-	"github.com/seed-624411e5/redlock/chaos/masters"
-	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
 // bare is a machine without goroutines that watch it.
-func bare(recorder *history.Recorder, tolerate time.Duration) *machine {
-	return &machine{recorder: recorder, tolerate: tolerate}
+func bare(recorder *history.Recorder, tolerate time.Duration) *Machine {
+	return &Machine{recorder: recorder, tolerate: tolerate}
 }
 
 func TestABeatThatComesLateIsAStall(t *testing.T) {
@@ -36,7 +34,7 @@ func TestABeatThatComesLateIsAStall(t *testing.T) {
 	recorder := history.NewRecorder(func() int64 { return now })
 	m := bare(recorder, 20*time.Millisecond)
 	m.beat(now-int64(beat), now)
-	if n, _, _ := m.stalled(); n != 0 || len(recorder.Events()) != 0 || m.given.Load() != int64(beat) {
+	if n, _, _ := m.Stalled(); n != 0 || len(recorder.Events()) != 0 || m.given.Load() != int64(beat) {
 		t.Errorf("%d stalls, %v, given %d", n, recorder.Events(), m.given.Load())
 	}
 	m.beat(now-int64(time.Second), now) // the machine stood still
@@ -44,7 +42,7 @@ func TestABeatThatComesLateIsAStall(t *testing.T) {
 		t.Errorf("a second in which nothing ran counts as %v", given-beat)
 	}
 	events := recorder.Events()
-	n, longest, whose := m.stalled()
+	n, longest, whose := m.Stalled()
 	if n != 1 || longest != time.Second || whose == "" || len(events) != 1 {
 		t.Fatalf("%d stalls of %v, %v", n, longest, events)
 	}
@@ -137,7 +135,7 @@ func TestTheMachineAsksTheProxyAndLooksAtTheMasters(t *testing.T) {
 	}))
 	defer server.Close()
 	looked := make(chan struct{}, 1)
-	m := newMachine(recorder, time.Second, func() []process {
+	m := Watch(recorder, time.Second, func() []Process {
 		select {
 		case looked <- struct{}{}:
 		default:
@@ -146,34 +144,11 @@ func TestTheMachineAsksTheProxyAndLooksAtTheMasters(t *testing.T) {
 	}, server.URL)
 	<-silent
 	<-looked
-	m.stop()
+	m.Stop()
 	if !slices.ContainsFunc(recorder.Events(), func(e history.Event) bool {
 		return strings.HasPrefix(e.Note, "the toxiproxy server")
 	}) {
 		t.Errorf("a proxy that said nothing for a second: recorded %+v", recorder.Events())
-	}
-}
-
-// TestTheProcessesOfARunAreItsMasters asks the masters themselves.
-func TestTheProcessesOfARunAreItsMasters(t *testing.T) {
-	fleet, err := masters.OpenProcess(t.Context(), masters.Options{N: 2})
-	if errors.Is(err, masters.ErrUnavailable) {
-		redistest.NothingTested(t, err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = fleet.Close() }()
-	got := (&run{fleet: fleet, children: &children{}}).processes()
-	for i, addr := range fleet.Addrs() {
-		client := redis.NewClient(&redis.Options{Addr: addr})
-		info, err := client.InfoMap(t.Context(), "server").Result()
-		_ = client.Close()
-		want := process{name: fmt.Sprintf("master %d", i), main: true}
-		want.pid, _ = strconv.Atoi(info["Server"]["process_id"])
-		if err != nil || want.pid == 0 || !slices.Contains(got, want) {
-			t.Errorf("found %+v, want %+v among them, %v", got, want, err)
-		}
 	}
 }
 
@@ -196,14 +171,14 @@ func TestWaitsCountOnlyTimeThatTheRunWasGiven(t *testing.T) {
 				last = now
 			}
 		}()
-		if m.await(t.Context(), 300*time.Millisecond, func() bool { return false }) {
+		if m.Await(t.Context(), 300*time.Millisecond, func() bool { return false }) {
 			t.Error("what never holds held")
 		}
 		if took := time.Since(start); took < 300*time.Millisecond || took > 320*time.Millisecond {
 			t.Errorf("on a machine with time it took %v", took)
 		}
 		calls := 0
-		if !m.await(t.Context(), time.Hour, func() bool { calls++; return calls == 3 }) {
+		if !m.Await(t.Context(), time.Hour, func() bool { calls++; return calls == 3 }) {
 			t.Error("what holds in the end did not")
 		}
 		cancel()
@@ -245,7 +220,7 @@ func TestWaitingForAProcessorIsSeen(t *testing.T) {
 				t.Fatal(err)
 			}
 			busy = append(busy, c)
-			kernel.of(process{pid: c.Process.Pid})
+			kernel.of(Process{Pid: c.Process.Pid})
 		}
 		deadline, most := time.Now().Add(20*time.Second), time.Duration(0)
 		tick := time.NewTicker(20 * time.Millisecond)
@@ -253,7 +228,7 @@ func TestWaitingForAProcessorIsSeen(t *testing.T) {
 		for most < 5*time.Millisecond && time.Now().Before(deadline) {
 			<-tick.C
 			for _, c := range busy {
-				most = max(most, kernel.of(process{pid: c.Process.Pid}))
+				most = max(most, kernel.of(Process{Pid: c.Process.Pid}))
 			}
 		}
 		for _, c := range busy {
@@ -263,7 +238,7 @@ func TestWaitingForAProcessorIsSeen(t *testing.T) {
 		if most < 5*time.Millisecond {
 			t.Errorf("of three busy processes for each processor none waited for more than %v", most)
 		}
-		if d := kernel.of(process{pid: busy[0].Process.Pid}); d != 0 {
+		if d := kernel.of(Process{Pid: busy[0].Process.Pid}); d != 0 {
 			t.Errorf("a process that is gone waited for %v", d)
 		}
 	})
