@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,7 +46,7 @@ func (x *injector) eachClock(clients []int, set func(workload.ClockMover)) (obse
 				return "", fmt.Errorf("client %d: %w", c, err)
 			}
 		}
-		observed = orElse(observed, fmt.Sprintf("client %d has %s", c, has))
+		observed = cmp.Or(observed, fmt.Sprintf("client %d has %s", c, has))
 	}
 	return observed, nil
 }

@@ -12,12 +12,14 @@
 package chaos
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path/filepath"
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/masters"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/plan"
 	"github.com/seed-624411e5/redlock/chaos/report"
 	"github.com/seed-624411e5/redlock/chaos/workload"
@@ -25,6 +27,9 @@ import (
 
 // Report has the findings of a run.
 type Report = report.Report
+
+// Limits are the numbers of the oracles.
+type Limits = oracle.Limits
 
 // Config says what to run. The zero value runs this library in the scenario "broken-network" on embedded masters.
 type Config struct {
@@ -79,56 +84,6 @@ type Config struct {
 	given bool // the plan is the caller's
 }
 
-// Limits are the numbers of the oracles.
-type Limits struct {
-	// Done is how late Done may close after the bound, for the scheduler. Default: 150 ms.
-	Done time.Duration
-	// Orphan is how long a key may outlive its hold once everything is healed. Default: 1.5 s.
-	Orphan time.Duration
-	// Liveness is how long a free key may go unacquired while a client with a majority asks for it.
-	// Default: the ttl plus 3 s.
-	Liveness time.Duration
-	// Outage is for how long in all, while one kind of fault is on, keys may stay free although a
-	// client with a majority wants them. Default: half the ttl and half a second.
-	Outage time.Duration
-	// Context is for how long an acquisition may go on after the context of its caller has ended. Default: a twentieth
-	// of the ttl and a quarter of a second.
-	Context time.Duration
-	// Pace is how long an acquisition may take, and a release, when nothing is in its way. Default: a quarter of the
-	// ttl and half a second.
-	Pace time.Duration
-	// Operations is the share of releases, and of extensions, that must not fail. A lower share is a violation only if
-	// chance does not explain it. Default: 0.5, and 0.8 if no fault came on.
-	Operations float64
-	// Victim is how long a neighbour may take to acquire a key that no other client wants. Default:
-	// half a second.
-	Victim time.Duration
-	// Reentry is how long the owner of a reentrant lock may wait to enter again. Default: half the ttl.
-	Reentry time.Duration
-	// Recovery is how long it may take after a majority came back until every key is acquired. Default: the ttl plus 3
-	// s.
-	Recovery time.Duration
-	// Availability is the share of attempts with a majority in reach that must not fail. Default: 1.
-	Availability float64
-	// Judged is the share of all attempts that has to be judged for it; with less the verdict is unknown. Default: 0.1.
-	Judged float64
-	// Enough is how many acquisitions a run must have; with fewer the verdict is unknown. Default: half
-	// of the holds that fit into the run one after another, 5 at least and 10 at most; for a history
-	// alone, 10.
-	Enough int
-	// Stalled is the largest share of the time that the machine may give the run no processor time;
-	// with more the verdict is unknown. Default: 0.5.
-	Stalled float64
-	// Settle is how long after a majority came back attempts begin to count for it. Default: 1 s.
-	Settle time.Duration
-	// Goroutines is how long goroutines of the subject may outlive its clients, which have been closed. Default: 1 s.
-	Goroutines time.Duration
-	// Register is the time for checking each register. Default: 10 s.
-	Register time.Duration
-	// Tail is how long the workload goes on after the last fault. Default: 1.5 s.
-	Tail time.Duration
-}
-
 // Progress is the state of a run.
 type Progress struct {
 	Elapsed, Total time.Duration
@@ -168,9 +123,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Replay == "" {
 		c.Replay = c.replay()
 	}
-	c.HTML = orElse(c.HTML, filepath.Join(c.Dir, "report.html"))
-	c.JSON = orElse(c.JSON, filepath.Join(c.Dir, "report.json"))
-	c.JUnit = orElse(c.JUnit, filepath.Join(c.Dir, "junit.xml"))
+	c.HTML = cmp.Or(c.HTML, filepath.Join(c.Dir, "report.html"))
+	c.JSON = cmp.Or(c.JSON, filepath.Join(c.Dir, "report.json"))
+	c.JUnit = cmp.Or(c.JUnit, filepath.Join(c.Dir, "junit.xml"))
 	return c, nil
 }
 
@@ -181,7 +136,7 @@ func (c *Config) drawPlan() error {
 			own.Seed = c.Seed
 		}
 		c.Plan, c.Seed = &own, own.Seed
-		c.Plan.TTL = orElse(plan.Duration(c.TTL), own.TTL)
+		c.Plan.TTL = cmp.Or(plan.Duration(c.TTL), own.TTL)
 		return c.Plan.Complete()
 	}
 	scenario, err := plan.FindScenario(c.Scenario)
@@ -215,32 +170,4 @@ func (c *Config) replay() string {
 		command += " -neighbours"
 	}
 	return command + c.Options.Flags() + c.ReplayFlags
-}
-
-func (l Limits) withDefaults(ttl time.Duration) Limits {
-	l.Done = orElse(l.Done, 150*time.Millisecond)
-	l.Orphan = orElse(l.Orphan, 1500*time.Millisecond)
-	l.Liveness = orElse(l.Liveness, ttl+3*time.Second)
-	l.Outage = orElse(l.Outage, ttl/2+500*time.Millisecond)
-	l.Context = orElse(l.Context, ttl/20+250*time.Millisecond)
-	l.Pace = orElse(l.Pace, ttl/4+500*time.Millisecond)
-	l.Victim = orElse(l.Victim, 500*time.Millisecond)
-	l.Reentry = orElse(l.Reentry, ttl/2)
-	l.Recovery = orElse(l.Recovery, ttl+3*time.Second)
-	l.Availability = orElse(l.Availability, 1)
-	l.Judged = orElse(l.Judged, 0.1)
-	l.Stalled = orElse(l.Stalled, 0.5)
-	l.Settle = orElse(l.Settle, time.Second)
-	l.Goroutines = orElse(l.Goroutines, time.Second)
-	l.Register = orElse(l.Register, 10*time.Second)
-	l.Tail = orElse(l.Tail, 1500*time.Millisecond)
-	return l
-}
-
-func orElse[T comparable](v, otherwise T) T {
-	var zero T
-	if v == zero {
-		return otherwise
-	}
-	return v
 }

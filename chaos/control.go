@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -167,7 +168,7 @@ func (c Control) Run(ctx context.Context, cfg Config) (ControlResult, error) {
 // says where (backend, masters, files); what to run is the control's. The result says nothing of the unbroken lock.
 func (c Control) Catch(ctx context.Context, cfg Config) (ControlResult, error) {
 	result := ControlResult{
-		Subject: c.Subject.Name(), Scenario: c.Scenario, Oracle: c.Oracle, Seed: orElse(cfg.Seed, 1),
+		Subject: c.Subject.Name(), Scenario: c.Scenario, Oracle: c.Oracle, Seed: cmp.Or(cfg.Seed, 1),
 	}
 	cfg = c.configure(cfg, c.Subject)
 	start := time.Now()
@@ -200,7 +201,7 @@ func (c Control) Catch(ctx context.Context, cfg Config) (ControlResult, error) {
 // of ten seeds catch it.
 func (c Control) Rate(ctx context.Context, cfg Config, runs int) (ControlResult, error) {
 	result := ControlResult{
-		Subject: c.Subject.Name(), Scenario: c.Scenario, Oracle: c.Oracle, Seed: orElse(cfg.Seed, 1),
+		Subject: c.Subject.Name(), Scenario: c.Scenario, Oracle: c.Oracle, Seed: cmp.Or(cfg.Seed, 1),
 	}
 	cfg = c.configure(cfg, c.Subject)
 	start := time.Now()
@@ -217,7 +218,7 @@ func (c Control) Rate(ctx context.Context, cfg Config, runs int) (ControlResult,
 		result.Runs++
 		if found != "" {
 			result.CaughtRuns++
-			result.Evidence = orElse(result.Evidence, found)
+			result.Evidence = cmp.Or(result.Evidence, found)
 		}
 	}
 	result.TookMS = time.Since(start).Milliseconds() / int64(max(1, result.Runs+result.StarvedRuns))

@@ -7,9 +7,6 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 )
 
-// NameGrowth is the oracle that finds goroutines, heap or connections that grow with each hold.
-const NameGrowth = "growth"
-
 const (
 	// judgedRounds follow the round that warms up. A third is two rounds.
 	judgedRounds = 6
@@ -101,7 +98,7 @@ func (r *rounds) judge() []oracle.Violation {
 	}
 	var out []oracle.Violation
 	for _, why := range r.unknown {
-		out = append(out, oracle.Violation{Oracle: NameGrowth, Unknown: true, Text: why})
+		out = append(out, oracle.Violation{Oracle: oracle.NameGrowth, Unknown: true, Text: why})
 	}
 	if len(r.after) != 1+judgedRounds {
 		return out
@@ -115,7 +112,7 @@ func (r *rounds) judge() []oracle.Violation {
 		if m.doubt != "" {
 			text += "; " + m.doubt
 		}
-		out = append(out, oracle.Violation{Oracle: NameGrowth, Unknown: m.doubt != "", Text: text})
+		out = append(out, oracle.Violation{Oracle: oracle.NameGrowth, Unknown: m.doubt != "", Text: text})
 	}
 	return out
 }
@@ -167,7 +164,7 @@ func leftGoroutines(goroutines, acquisitions int) []oracle.Violation {
 		return nil
 	}
 	return []oracle.Violation{{
-		Oracle: NameGrowth,
+		Oracle: oracle.NameGrowth,
 		Text: fmt.Sprintf("after %d acquisitions, when all holds had been released, the subject had %d goroutines",
 			acquisitions, goroutines),
 	}}

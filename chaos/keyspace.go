@@ -9,9 +9,6 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 )
 
-// NameKeyspace is the oracle that finds keys that a lock leaves on the masters permanently.
-const NameKeyspace = "keyspace"
-
 // lasting is the least time to live of a key that counts as permanent.
 const lasting = time.Hour
 
@@ -58,7 +55,7 @@ func litter(before, after []map[string]time.Duration, keys, acquisitions int) []
 		}
 		if left > allowed {
 			return []oracle.Violation{{
-				Oracle: NameKeyspace,
+				Oracle: oracle.NameKeyspace,
 				Text: fmt.Sprintf("master %d has %d keys more than before the run, after %d acquisitions of %d keys; "+
 					"%d of them never expire; one is %q",
 					i, left, acquisitions, keys, forever, example),

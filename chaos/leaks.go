@@ -13,9 +13,6 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 )
 
-// NameLeak is the oracle that finds goroutines which the subject leaves behind.
-const NameLeak = "goroutine-leak"
-
 // label is the profiler label of the goroutines that call the subject. A goroutine inherits the
 // labels of the goroutine that starts it. So the label distinguishes the goroutines of the subject
 // and its dependencies, in any package, from those that other runs in this process, the proxies or
@@ -50,7 +47,7 @@ func (r *run) leaks() []oracle.Violation {
 		return nil
 	}
 	return []oracle.Violation{{
-		Oracle: NameLeak, At: r.recorder.Now(),
+		Oracle: oracle.NameLeak, At: r.recorder.Now(),
 		Text: fmt.Sprintf("%d goroutines are left %v after the clients were closed; the first is in %s", r.left,
 			r.limits().Goroutines, r.leftAt),
 	}}

@@ -13,7 +13,6 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/masters"
 	"github.com/seed-624411e5/redlock/chaos/network"
-	"github.com/seed-624411e5/redlock/chaos/report"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
@@ -55,90 +54,44 @@ func TestMajoritiesAreCountedInEachSet(t *testing.T) {
 	endNew()
 }
 
-// TestKeysOnUnusedMastersAreFound has a key on a master before it joined, while it was used, just after that, and
-// later.
-func TestKeysOnUnusedMastersAreFound(t *testing.T) {
-	const second = int64(time.Second)
+// TestTimesWithoutAUseOfAMasterAreKnown has a master that joins, and leaves with the last of its clients.
+func TestTimesWithoutAUseOfAMasterAreKnown(t *testing.T) {
 	now := int64(0)
 	r := newReach(history.NewRecorder(func() int64 { return now }), 2, 2)
 	r.use(0, [][]int{{0}})
-	now = 5 * second
+	now = 5
 	ends := []func(){r.use(0, [][]int{{0}, {0, 1}}), r.use(1, [][]int{{0, 1}})}
-	now = 10 * second
+	now = 10
 	ends[0]()
-	now = 12 * second
+	now = 12
 	ends[1]()
-	now = 20 * second
-	w := &watch{keys: []string{"k"}}
-	for at, want := range map[int64]int{2: 1, 6: 0, 11: 0, 12: 0, 14: 1} {
-		for master, violations := range []int{0, want} {
-			w.samples = []report.Sample{
-				{At: at*second + 1, Until: at*second + 2, Master: master, Up: true, Owners: []string{"somebody"}},
-				{At: at*second + 3, Until: at*second + 4, Master: master, Up: true, Owners: []string{"somebody"}},
-				{At: at*second + 5, Until: at*second + 6, Master: master, Up: true, Owners: []string{""}},
-			}
-			if found := w.strays(r.unused(), time.Second); len(found) != violations {
-				t.Errorf("at %d s on master %d: %v", at, master, found)
-			}
-		}
+	want := [][2]int64{{0, 5}, {12, history.Never}}
+	if unused := r.unused(); !slices.Equal(unused[1], want) || !slices.Equal(unused[0], [][2]int64{{0, 0}}) {
+		t.Errorf("unused %v, want %v of master 1", unused, want)
 	}
 }
 
-// TestAReleaseMustReachEachSetOfMasters: a key that a majority of one set still has is not
-// released, even if the other set has removed it.
-func TestAReleaseMustReachEachSetOfMasters(t *testing.T) {
-	const second = int64(time.Second)
-	v := history.NewView([]history.Event{
-		{At: 0, Type: history.AcquireCall, Attempt: 1, Key: "k"},
-		{At: 1, Type: history.AcquireReturn, Attempt: 1, Outcome: history.Acquired, Owner: "me", Until: 9 * second},
-		{At: second, Type: history.ReleaseCall, Attempt: 1},
-		{At: second + 1, Type: history.ReleaseReturn, Attempt: 1, Outcome: history.Acquired},
-	})
-	for _, tt := range []struct {
-		sets [][]int
-		have []int
-		want int
-	}{
-		{[][]int{{0, 1, 2}, {0, 3, 4}}, []int{3, 4}, 1},
-		{[][]int{{0, 1, 2}, {0, 3, 4}}, []int{1, 3}, 0},
-		{[][]int{{0, 1, 2}}, []int{1, 3, 4}, 0},
-		{[][]int{{0, 1, 2, 3, 4}}, []int{1, 3, 4}, 1},
-	} {
-		w := &watch{keys: []string{"k"}, setsOf: func(string) [][]int { return tt.sets }}
-		for _, m := range tt.have {
-			w.samples = append(w.samples, report.Sample{At: 3 * second, Master: m, Up: true, Owners: []string{"me"}})
-		}
-		if found := w.lingering(v, time.Second); len(found) != tt.want {
-			t.Errorf("%v have a hold of %v: %v", tt.have, tt.sets, found)
+// TestAMasterIsAwayBehindACutAndWhileItIsDown, and for as long as one of these lasts.
+func TestAMasterIsAwayBehindACutAndWhileItIsDown(t *testing.T) {
+	now := int64(0)
+	r := newReach(history.NewRecorder(func() int64 { return now }), 2, 2)
+	cut := harm{links: []network.Link{{Client: 0, Master: 1}}}
+	down := harm{masters: []int{1}, leaves: masters.NoService}
+	for _, step := range []struct {
+		at int64
+		harm
+		by int
+	}{{10, cut, 1}, {20, down, 1}, {30, cut, -1}, {40, down, -1}, {90, cut, 1}} {
+		now = step.at
+		r.add(step.harm, step.by)
+	}
+	for client, want := range []int64{40, 20} {
+		if got := r.awayFor(client, 1, 0, 100); got != want {
+			t.Errorf("client %d could not ask it for %d, want %d", client, got, want)
 		}
 	}
-}
-
-// TestOfALockThatIsHandedOverOnlyTheLastReleaseIsJudged: the key of a successor with the same owner
-// value does not belong to the previous hold; a key that is left after the last hold is a
-// violation.
-func TestOfALockThatIsHandedOverOnlyTheLastReleaseIsJudged(t *testing.T) {
-	const second = int64(time.Second)
-	v := history.NewView([]history.Event{
-		{At: 0, Type: history.AcquireCall, Attempt: 1, Key: "k"},
-		{At: 1, Type: history.AcquireReturn, Attempt: 1, Outcome: history.Acquired, Owner: "me", Until: 9 * second},
-		{At: 2, Type: history.AcquireCall, Attempt: 2, Key: "k"},
-		{At: second, Type: history.ReleaseCall, Attempt: 1},
-		{
-			At: second + 1, Type: history.AcquireReturn, Attempt: 2, Outcome: history.Acquired, Owner: "me",
-			Until: 9 * second,
-		},
-		{At: second + 2, Type: history.ReleaseReturn, Attempt: 1, Outcome: history.Acquired},
-		{At: 5 * second, Type: history.ReleaseCall, Attempt: 2},
-		{At: 5*second + 1, Type: history.ReleaseReturn, Attempt: 2, Outcome: history.Acquired},
-	})
-	for seen, want := range map[int64]int{4: 0, 5: 0, 7: 1} {
-		w := &watch{keys: []string{"k"}, setsOf: func(string) [][]int { return [][]int{{0}} }}
-		w.samples = []report.Sample{{At: seen * second, Master: 0, Up: true, Owners: []string{"me"}}}
-		found := w.lingering(v, time.Second)
-		if len(found) != want || want > 0 && found[0].Attempts[0] != 2 {
-			t.Errorf("the key is there after %d s: %v", seen, found)
-		}
+	if got := r.awayFor(0, 1, 15, 35) + r.awayFor(0, 0, 0, 100); got != 20 {
+		t.Errorf("within the cut it was away for %d", got)
 	}
 }
 

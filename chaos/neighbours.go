@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
@@ -59,14 +58,3 @@ func (r *run) aboutNeighbours(q oracle.Quiet) string {
 }
 
 func rounded(ns int64) time.Duration { return time.Duration(ns).Round(10 * time.Microsecond) }
-
-// lateVictims is the share of acquisitions of quiet keys that may be late, and of quiet holds that may be lost under
-// faults, without a violation. Of this library, at a load of 20 on two processors, the worst scenarios had 1 % late
-// acquisitions (credentials, 4 of 412; wandering-majority, 8 of 897) and 3 % lost holds (wandering-majority, 1 of 32).
-const lateVictims = 0.02
-
-// victims is the oracle with the limits of a run.
-func victims(v *history.View, l Limits) []oracle.Violation {
-	_, found := oracle.Victims(v, l.Victim, l.Settle, lateVictims)
-	return found
-}

@@ -26,15 +26,15 @@ type reach struct {
 	recorder *history.Recorder
 
 	mu   sync.Mutex
-	away map[path]bands // the times when a client could not reach a master
-	cuts [][]int        // faults on each path
-	full []int          // faults on each master that keep its keys
-	down []int          // faults on each master that leave nothing
-	uses [][]*use       // by client
+	away map[path][][2]int64 // the times when a client could not reach a master
+	cuts [][]int             // faults on each path
+	full []int               // faults on each master that keep its keys
+	down []int               // faults on each master that leave nothing
+	uses [][]*use            // by client
 	// By master: the number of uses, the times without any use, and the start of the present time
 	// without use.
 	users  []int
-	vacant []bands
+	vacant [][][2]int64
 	since  []int64
 	// By client: no majority to acquire by, none to keep a hold by.
 	lost, adrift []bool
@@ -54,9 +54,9 @@ func newReach(recorder *history.Recorder, clients, masters int) *reach {
 	r := &reach{
 		recorder: recorder, full: make([]int, masters), down: make([]int, masters), lost: make([]bool, clients),
 		adrift: make([]bool, clients),
-		uses:   make([][]*use, clients), users: make([]int, masters), vacant: make([]bands, masters),
+		uses:   make([][]*use, clients), users: make([]int, masters), vacant: make([][][2]int64, masters),
 		since: make([]int64, masters),
-		away:  make(map[path]bands),
+		away:  make(map[path][][2]int64),
 	}
 	for range clients {
 		r.cuts = append(r.cuts, make([]int, masters))
@@ -119,10 +119,10 @@ func (r *reach) countLocked(sets [][]int, by int) {
 }
 
 // unused returns, by master, the times when no client used it.
-func (r *reach) unused() []bands {
+func (r *reach) unused() [][][2]int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := make([]bands, len(r.users))
+	out := make([][][2]int64, len(r.users))
 	for m := range out {
 		out[m] = slices.Clone(r.vacant[m])
 		if r.users[m] == 0 {
@@ -165,4 +165,30 @@ func (r *reach) tell(client int, was *bool, is bool, lost, back history.Type) {
 		e.Type = lost
 	}
 	r.recorder.Record(e)
+}
+
+// path is a client's way to a master.
+type path struct{ client, master int }
+
+// noteLocked takes note of whether a client can ask a master from now on. A time that is not over ends never.
+func (r *reach) noteLocked(client, master int, away bool, now int64) {
+	p := path{client, master}
+	all := r.away[p]
+	last := len(all) - 1
+	switch was := last >= 0 && all[last][1] == history.Never; {
+	case away && !was:
+		r.away[p] = append(all, [2]int64{now, history.Never})
+	case !away && was:
+		all[last][1] = now
+	}
+}
+
+// awayFor is for how much of a time a client could not ask a master.
+func (r *reach) awayFor(client, master int, from, to int64) (sum int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, b := range r.away[path{client, master}] {
+		sum += max(0, min(b[1], to)-max(b[0], from))
+	}
+	return sum
 }

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -291,7 +292,7 @@ func (r *run) processes() []machine.Process {
 
 func (r *run) startWorkers(ctx context.Context, group *sync.WaitGroup) {
 	fenced := r.cfg.Subject.Supports(history.Fenced) == nil
-	perClient := orElse(r.profile.Workers, 2)
+	perClient := cmp.Or(r.profile.Workers, 2)
 	for c, locker := range r.lockers {
 		if locker == nil {
 			continue
@@ -338,7 +339,7 @@ func (r *run) unexpectedError(op string, err error) {
 	}
 }
 
-func (r *run) limits() Limits { return r.cfg.Limits.withDefaults(r.profile.TTL) }
+func (r *run) limits() Limits { return r.cfg.Limits.WithDefaults(r.profile.TTL) }
 
 // progress tells how far the run is, four times a second.
 func (r *run) progress(ctx context.Context) {

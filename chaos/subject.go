@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -245,7 +246,7 @@ func (l ownLocker) Acquire(ctx context.Context, r workload.Request) (workload.Ho
 	case history.Exclusive:
 		opts = append(opts, redlock.Exclusive())
 	case history.Reentrant:
-		opts = append(opts, redlock.Reentrant(orElse(r.Owner, rand.Text())))
+		opts = append(opts, redlock.Reentrant(cmp.Or(r.Owner, rand.Text())))
 	}
 	if len(r.Also) > 0 {
 		opts = append(opts, redlock.AndKeys(r.Also...))

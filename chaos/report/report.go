@@ -147,6 +147,19 @@ type Sample struct {
 	TTLs   []time.Duration
 }
 
+// Judgement is the oracles' findings in a history.
+type Judgement struct {
+	Verdict      Verdict            `json:"verdict"`
+	Reasons      []string           `json:"reasons,omitempty"`
+	Events       int                `json:"events"`
+	Acquisitions int                `json:"acquisitions"`
+	Service      oracle.Service     `json:"service"`
+	StalledMS    float64            `json:"stalled_ms"`
+	Violations   []oracle.Violation `json:"violations"`
+	// Allowed are those that a history outside the assumptions may have.
+	Allowed []oracle.Violation `json:"allowed,omitempty"`
+}
+
 // Failed tells whether the verdict is anything but pass.
 func (r *Report) Failed() bool { return r.Verdict != Pass }
 

@@ -1,4 +1,4 @@
-package chaos
+package verdict
 
 import (
 	"testing"
@@ -60,13 +60,14 @@ func TestHazard130AnOwnerThatNoMasterHasIsFound(t *testing.T) {
 				},
 				{At: 5 * sec, Type: history.ReleaseCall, Attempt: 1},
 			}
-			w := &watch{plan: &plan.Plan{}, keys: []string{"k"}, setsOf: func(string) [][]int {
-				return all
-			}, samples: tt.looks}
-			if found := w.strangers(history.NewView(events)); len(found) != tt.want {
+			f := &Facts{
+				Report: &report.Report{Plan: &plan.Plan{}, Watched: []string{"k"}, Samples: tt.looks},
+				SetsOf: func(string) [][]int { return all },
+			}
+			if found := f.strangers(history.NewView(events)); len(found) != tt.want {
 				t.Errorf("found %v", found)
 			}
-			if w.name(events); events[1].Owner != tt.named {
+			if f.name(events); events[1].Owner != tt.named {
 				t.Errorf("its owner is %q, want %q", events[1].Owner, tt.named)
 			}
 		})

@@ -1,4 +1,4 @@
-package chaos
+package verdict
 
 import (
 	"slices"
@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
-	"github.com/seed-624411e5/redlock/chaos/masters"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/plan"
 	"github.com/seed-624411e5/redlock/chaos/report"
@@ -38,17 +37,16 @@ func TestALostHoldIsExcusedIfTooFewMastersWithItAreInReach(t *testing.T) {
 		"nobody looks at its key":                  {"another", nil, nil, -1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			now := int64(0)
-			r := &run{
-				injector: &injector{},
-				plan:     &plan.Plan{Masters: len(all), Clients: 1},
-				reach:    newReach(history.NewRecorder(func() int64 { return now }), 1, len(all)),
+			f := &Facts{
+				Report: &report.Report{Plan: &plan.Plan{}, Watched: []string{tt.key}},
+				SetsOf: func(string) [][]int { return [][]int{all} },
+				Away: func(_, master int, from, to int64) int64 {
+					if since, away := tt.away[master]; away {
+						return max(0, to-max(from, since*second))
+					}
+					return 0
+				},
 			}
-			for m, from := range tt.away {
-				now = from * second
-				r.reach.add(harm{masters: []int{m}, leaves: masters.NoService}, 1)
-			}
-			r.watch = &watch{keys: []string{tt.key}}
 			for at := range int64(10) {
 				for _, m := range all {
 					s := report.Sample{
@@ -59,14 +57,14 @@ func TestALostHoldIsExcusedIfTooFewMastersWithItAreInReach(t *testing.T) {
 							s.Owners[0] = "me"
 						}
 					}
-					r.watch.samples = append(r.watch.samples, s)
+					f.Report.Samples = append(f.Report.Samples, s)
 				}
 			}
 			found := oracle.Kept(v)
 			if len(found) != 1 {
 				t.Fatalf("the oracle has found %v", found)
 			}
-			again := oracle.Kept(history.NewView(append(slices.Clone(v.Events), r.excuses(v)...)))
+			again := oracle.Kept(history.NewView(append(slices.Clone(v.Events), f.excuses(v)...)))
 			if excused := len(again) == 0; excused != tt.want {
 				t.Errorf("excused: %t", excused)
 			}
@@ -88,20 +86,24 @@ func TestAHoldDoesNotHaveMastersThatItsAcquisitionCouldNotReach(t *testing.T) {
 		"none":                       {nil, 10 * second, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			now := int64(0)
-			r := &run{plan: &plan.Plan{Masters: 5, Clients: 1}, watch: &watch{}}
-			r.reach = newReach(history.NewRecorder(func() int64 { return now }), 1, 5)
-			first := harm{masters: []int{0, 1}, leaves: masters.NoService}
-			r.reach.add(first, 1)
-			now = second
-			r.reach.add(first, -1)
-			now = 2 * second
-			r.reach.add(harm{masters: tt.later, leaves: masters.NoService}, 1)
+			f := &Facts{
+				Report: &report.Report{},
+				SetsOf: func(string) [][]int { return [][]int{{0, 1, 2, 3, 4}} },
+				Away: func(_, master int, from, to int64) (sum int64) {
+					if master < 2 { // until the first second
+						sum = max(0, min(second, to)-from)
+					}
+					if slices.Contains(tt.later, master) {
+						sum += max(0, to-max(2*second, from))
+					}
+					return sum
+				},
+			}
 			a := history.Attempt{
 				Call: 0, Return: 1, TTL: 10 * second, Key: "k", Done: tt.lost, Stopped: history.Never,
 				ReleaseCall: history.Never,
 			}
-			if got := r.lostByRight(&a); got != tt.want {
+			if got := f.lostByRight(&a); got != tt.want {
 				t.Errorf("lost by right: %t", got)
 			}
 		})
@@ -131,8 +133,8 @@ func TestLostUpdatesOfLateWritersAreNoDefect(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := history.NewView(slices.Concat(write(1, tt.key, 0, 1), write(2, tt.key, 0, 2)))
-			r := &run{injector: &injector{}, plan: &plan.Plan{}, profile: workload.Profile{Late: tt.late}}
-			j, err := Check(append(v.Events, r.excuses(v)...), Limits{}, true)
+			f := &Facts{Report: &report.Report{Plan: &plan.Plan{}}, Profile: workload.Profile{Late: tt.late}}
+			j, err := Check(append(v.Events, f.excuses(v)...), oracle.Limits{}, true)
 			if err != nil || j.Verdict != tt.want {
 				t.Errorf("%+v, %v", j, err)
 			}

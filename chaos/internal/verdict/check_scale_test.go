@@ -1,12 +1,13 @@
-package chaos_test
+package verdict_test
 
 import (
 	"fmt"
 	"testing"
 	"time"
 
-	"github.com/seed-624411e5/redlock/chaos"
 	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/internal/verdict"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
 )
 
 // BenchmarkCheck judges histories of one key that many holders take in turn. The time for one hold
@@ -17,7 +18,7 @@ func BenchmarkCheck(b *testing.B) {
 		b.Run(fmt.Sprint(holds), func(b *testing.B) {
 			events := handoffs(holds)
 			for b.Loop() {
-				switch j, err := chaos.Check(events, chaos.Limits{}, true); {
+				switch j, err := verdict.Check(events, oracle.Limits{}, true); {
 				case err != nil:
 					b.Fatal(err)
 				case j.Acquisitions != holds || len(j.Violations) > 0:

@@ -1,18 +1,17 @@
-package chaos
+package verdict
 
 import (
 	"fmt"
 	"slices"
 	"sort"
+	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/network"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
+	"github.com/seed-624411e5/redlock/chaos/plan"
 	"github.com/seed-624411e5/redlock/chaos/report"
 )
-
-// NameOwner is the oracle that finds holds with an owner that no master has.
-const NameOwner = "owner"
 
 // A hold is on a majority of masters for as long as it lasts. So looks at a majority of masters in
 // that time see its owner at least once. An owner that is never seen is not the value that the lock
@@ -21,19 +20,20 @@ const NameOwner = "owner"
 
 // strangers finds holds with an owner that was on none of the masters, although the run looked at a
 // majority of masters during the hold.
-func (w *watch) strangers(v *history.View) []oracle.Violation {
-	looks, forgetful := w.byMaster(), forgetfulTimes(v, w.plan)
+func (f *Facts) strangers(v *history.View) []oracle.Violation {
+	looks, forgetful := f.byMaster(), forgetfulTimes(v, f.Report.Plan)
 	var out []oracle.Violation
 	for i := range v.Attempts {
 		a := &v.Attempts[i]
-		if k := w.watches(a); k >= 0 && a.Owner != "" && !forgetful.overlaps(a.Return, a.End()) {
-			for _, set := range w.setsOf(a.Owner) {
+		if k := f.watches(a); k >= 0 && a.Owner != "" && !forgetful.overlaps(a.Return, a.End()) {
+			for _, set := range f.SetsOf(a.Owner) {
 				looked, seen := looks.during(a, k, set, a.Owner)
 				if looked < network.Quorum(len(set)) || seen > 0 {
 					continue
 				}
 				out = append(out, oracle.Violation{
-					Oracle: NameOwner, Key: a.Key, At: a.Return, Attempts: []uint64{a.ID}, Events: []int{a.CallEvent},
+					Oracle: oracle.NameOwner, Key: a.Key, At: a.Return, Attempts: []uint64{a.ID},
+					Events: []int{a.CallEvent},
 					Text: fmt.Sprintf("client %d (attempt %d) held %q as owner %q, and none of the %d masters that "+
 						"were looked at meanwhile had that owner",
 						a.Client, a.ID, a.Key, a.Owner, looked),
@@ -47,15 +47,15 @@ func (w *watch) strangers(v *history.View) []oracle.Violation {
 
 // name fills in the owners of holds that were reported without one, as far as a majority of masters was seen to have
 // one and the same value all the time.
-func (w *watch) name(events []history.Event) {
-	looks, v := w.byMaster(), history.NewView(events)
+func (f *Facts) name(events []history.Event) {
+	looks, v := f.byMaster(), history.NewView(events)
 	for i := range v.Attempts {
 		a := &v.Attempts[i]
-		k := w.watches(a)
+		k := f.watches(a)
 		if k < 0 || a.Owner != "" {
 			continue
 		}
-		for _, set := range w.setsOf("") {
+		for _, set := range f.SetsOf("") {
 			for _, value := range looks.values(a, k, set) {
 				if _, seen := looks.during(a, k, set, value); seen >= network.Quorum(len(set)) {
 					events[a.ReturnEvent].Owner = value
@@ -67,19 +67,19 @@ func (w *watch) name(events []history.Event) {
 
 // watches returns the index of the watched key that a hold has, or -1. If a key has several holds
 // at once, a look shows only one, so these are left out.
-func (w *watch) watches(a *history.Attempt) int {
+func (f *Facts) watches(a *history.Attempt) int {
 	if !a.Granted() || a.Kind != history.Plain && a.Kind != history.Fenced {
 		return -1
 	}
-	return slices.Index(w.keys, a.Key)
+	return slices.Index(f.Report.Watched, a.Key)
 }
 
 // glances are the samples of each master, in the order of their times.
 type glances map[int][]report.Sample
 
-func (w *watch) byMaster() glances {
+func (f *Facts) byMaster() glances {
 	out := make(glances)
-	for _, s := range w.samples {
+	for _, s := range f.Report.Samples {
 		if s.Up {
 			out[s.Master] = append(out[s.Master], s)
 		}
@@ -121,6 +121,34 @@ func (l glances) values(a *history.Attempt, key int, set []int) []string {
 			if owner := s.Owners[key]; owner != "" && !slices.Contains(out, owner) {
 				out = append(out, owner)
 			}
+		}
+	}
+	return out
+}
+
+// bands are stretches of time.
+type bands [][2]int64
+
+func (b bands) overlaps(from, to int64) bool {
+	for _, x := range b {
+		if x[0] < to && from < x[1] {
+			return true
+		}
+	}
+	return false
+}
+
+// forgetfulTimes are when some fault that makes masters lose keys was on, or had been on shortly before.
+func forgetfulTimes(v *history.View, p *plan.Plan) bands {
+	const after = int64(500 * time.Millisecond)
+	var out bands
+	for i := range v.Events {
+		e := &v.Events[i]
+		if e.Type != history.FaultOn && e.Type != history.FaultOff {
+			continue
+		}
+		if fault, err := p.FindFault(e.Name); err == nil && fault.Forgets {
+			out = append(out, [2]int64{e.At - after, e.At + after})
 		}
 	}
 	return out

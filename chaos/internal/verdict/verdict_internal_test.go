@@ -1,4 +1,4 @@
-package chaos
+package verdict
 
 import (
 	"testing"
@@ -38,7 +38,7 @@ func TestNobodyIsConvictedWhereTheReachOfMastersIsUnknown(t *testing.T) {
 		{"another hold is excused", []history.Event{{At: end, Type: history.Excused, Attempt: 3}}, report.Violation},
 		{"a fault went wrong", []history.Event{{At: end, Type: history.Excused}}, report.Unknown},
 	} {
-		j, err := Check(append(dead(), tt.more...), Limits{Enough: 1}, true)
+		j, err := Check(append(dead(), tt.more...), oracle.Limits{Enough: 1}, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,10 +49,13 @@ func TestNobodyIsConvictedWhereTheReachOfMastersIsUnknown(t *testing.T) {
 }
 
 func TestARunTellsItsHistoryThatAFaultWentWrong(t *testing.T) {
-	r := &run{injector: &injector{failures: []string{"expired-certificate: i/o timeout"}}, plan: &plan.Plan{}}
+	f := &Facts{
+		Failures: []string{"expired-certificate: i/o timeout"}, Report: &report.Report{Plan: &plan.Plan{}},
+	}
 	v := history.NewView(dead())
-	v = history.NewView(append(v.Events, r.excuses(v)...))
-	if found := doubted([]oracle.Violation{{Oracle: NameReleased}}, v, Limits{Stalled: 1}); !found[0].Unknown {
+	v = history.NewView(append(v.Events, f.excuses(v)...))
+	found := doubted([]oracle.Violation{{Oracle: oracle.NameReleased}}, v, oracle.Limits{Stalled: 1})
+	if !found[0].Unknown {
 		t.Error("a finding about the reach of masters still counts")
 	}
 }
@@ -61,7 +64,7 @@ func TestARunTellsItsHistoryThatAFaultWentWrong(t *testing.T) {
 func TestDoubtAboutTheReachOfMastersExcusesNoOverlap(t *testing.T) {
 	v := history.NewView([]history.Event{{At: 1, Type: history.Excused}})
 	found := []oracle.Violation{{Oracle: oracle.NameOverlap}, {Oracle: oracle.NameOutage}}
-	found = doubted(found, v, Limits{Stalled: 1})
+	found = doubted(found, v, oracle.Limits{Stalled: 1})
 	if found[0].Unknown || !found[1].Unknown {
 		t.Errorf("%+v", found)
 	}

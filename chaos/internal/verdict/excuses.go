@@ -1,4 +1,4 @@
-package chaos
+package verdict
 
 import (
 	"slices"
@@ -17,21 +17,21 @@ import (
 // with the key.
 
 // excuses are the findings that would be no defects of the lock.
-func (r *run) excuses(v *history.View) (events []history.Event) {
-	for _, failure := range r.injector.failures {
+func (f *Facts) excuses(v *history.View) (events []history.Event) {
+	for _, failure := range f.Failures {
 		events = append(events, history.Event{
 			At: v.End, Type: history.Excused, Client: history.Everyone, Note: "a fault went wrong: " + failure,
 		})
 	}
 	for i := range v.Attempts {
-		if a := &v.Attempts[i]; a.Renew && a.Granted() && oracle.Lost(a) && r.lostByRight(a) {
+		if a := &v.Attempts[i]; a.Renew && a.Granted() && oracle.Lost(a) && f.lostByRight(a) {
 			events = append(events, history.Event{
 				At: v.End, Type: history.Excused, Client: a.Client, Attempt: a.ID,
 				Note: "lost by right: its client reached too few masters that had the key",
 			})
 		}
 	}
-	if !r.profile.Late && !slices.Contains(r.plan.FaultNames(), plan.ClientPause) {
+	if !f.Profile.Late && !slices.Contains(f.Report.Plan.FaultNames(), plan.ClientPause) {
 		return events
 	}
 	// A holder that is paused between its last check of the bound and its write loses updates under any lock. The
@@ -51,12 +51,12 @@ func (r *run) excuses(v *history.View) (events []history.Event) {
 }
 
 // lostByRight reports that a lost hold could not be extended.
-func (r *run) lostByRight(a *history.Attempt) bool {
+func (f *Facts) lostByRight(a *history.Attempt) bool {
 	from, to := oracle.LastTTL(a)
-	for _, set := range r.setsOf(a.Owner) {
+	for _, set := range f.SetsOf(a.Owner) {
 		able := 0
 		for _, m := range set {
-			if r.reach.awayFor(a.Client, m, from, to) <= (to-from)/5 && r.had(m, a, from, to) {
+			if f.Away(a.Client, m, from, to) <= (to-from)/5 && f.had(m, a, from, to) {
 				able++
 			}
 		}
@@ -70,51 +70,25 @@ func (r *run) lostByRight(a *history.Attempt) bool {
 // had reports that a master had the key of a hold. A master out of reach at the acquisition gets the key with the
 // first extension that reaches it. So a hold of a key that nobody watches, and that was lost in its second ttl, did not
 // have such a master.
-func (r *run) had(master int, a *history.Attempt, from, to int64) bool {
-	if slices.Contains(r.watch.keys, a.Key) {
-		return r.watch.had(master, a.Key, a.Owner, from, to)
+func (f *Facts) had(master int, a *history.Attempt, from, to int64) bool {
+	if slices.Contains(f.Report.Watched, a.Key) {
+		return f.seen(master, a.Key, a.Owner, from, to)
 	}
-	return to-a.Return >= 2*a.TTL || r.reach.awayFor(a.Client, master, a.Call, a.Return) == 0
+	return to-a.Return >= 2*a.TTL || f.Away(a.Client, master, a.Call, a.Return) == 0
 }
 
-// had reports that a master was seen to have the key for the owner nearly all the time.
-func (w *watch) had(master int, key, owner string, from, to int64) bool {
-	k, seen, has := slices.Index(w.keys, key), 0, 0
-	for i := range w.samples {
-		s := &w.samples[i]
+// seen reports that a master was seen to have the key for the owner nearly all the time.
+func (f *Facts) seen(master int, key, owner string, from, to int64) bool {
+	k, looks, has := slices.Index(f.Report.Watched, key), 0, 0
+	for i := range f.Report.Samples {
+		s := &f.Report.Samples[i]
 		if s.Master != master || !s.Up || s.At < from || s.Until > to {
 			continue
 		}
-		seen++
+		looks++
 		if s.Owners[k] == owner {
 			has++
 		}
 	}
-	return has > 0 && 5*has >= 4*seen
-}
-
-// path is a client's way to a master.
-type path struct{ client, master int }
-
-// noteLocked takes note of whether a client can ask a master from now on. A time that is not over ends never.
-func (r *reach) noteLocked(client, master int, away bool, now int64) {
-	p := path{client, master}
-	all := r.away[p]
-	last := len(all) - 1
-	switch was := last >= 0 && all[last][1] == history.Never; {
-	case away && !was:
-		r.away[p] = append(all, [2]int64{now, history.Never})
-	case !away && was:
-		all[last][1] = now
-	}
-}
-
-// awayFor is for how much of a time a client could not ask a master.
-func (r *reach) awayFor(client, master int, from, to int64) (sum int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, b := range r.away[path{client, master}] {
-		sum += max(0, min(b[1], to)-max(b[0], from))
-	}
-	return sum
+	return has > 0 && 5*has >= 4*looks
 }

@@ -1,12 +1,13 @@
-package chaos_test
+package verdict_test
 
 import (
 	"os"
 	"strings"
 	"testing"
 
-	"github.com/seed-624411e5/redlock/chaos"
 	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/internal/verdict"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/report"
 )
 
@@ -32,7 +33,7 @@ func TestHazard128And129And131And133HistoriesThatPassedOnceDoNotPass(t *testing.
 			if err != nil {
 				t.Fatal(err)
 			}
-			j, err := chaos.Check(events, chaos.Limits{}, true)
+			j, err := verdict.Check(events, oracle.Limits{}, true)
 			if err != nil {
 				t.Fatal(err)
 			}

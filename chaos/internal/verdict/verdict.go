@@ -1,0 +1,272 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+	"github.com/seed-624411e5/redlock/chaos/plan"
+	"github.com/seed-624411e5/redlock/chaos/report"
+	"github.com/seed-624411e5/redlock/chaos/workload"
+)
+
+// Facts are what a run saw. Judge reads them and asks nobody.
+type Facts struct {
+	// Report has all that needs no judgement, with the history and the looks at masters. Judge fills in the rest. If it
+	// has Neighbours, Judge counts how they fared.
+	Report  *report.Report
+	Profile workload.Profile
+	Limits  oracle.Limits // without zeros
+	// EndedAt is when the run ended, in nanoseconds.
+	EndedAt int64
+
+	// SetsOf are the sets of masters of a hold.
+	SetsOf func(owner string) [][]int
+	// Away is for how much of a time a client could not ask a master.
+	Away func(client, master int, from, to int64) int64
+	// Unused are, by master, the times when no client used it.
+	Unused [][][2]int64
+
+	// Failures are faults that went wrong. Can returns why a fault is not available.
+	Failures []string
+	Can      func(plan.Fault) error
+	// Stuck is what did not end in time.
+	Stuck []string
+	// Found is what the harness found in its own process and in the keyspace of the masters.
+	Found []oracle.Violation
+	// Own has the caller's oracles judge. What those in Always find is a violation in all scenarios.
+	Own    func(*history.View) []oracle.Violation
+	Always []string
+}
+
+// always has the oracles of promises that need no assumption on time or memory. The others are
+// judged only in scenarios that stay within the assumptions.
+var always = []string{
+	oracle.NameTokenOrder, oracle.NameTokens, oracle.NameContinuity, oracle.NameDoneAfterBound,
+	oracle.NameFaults, oracle.NameValidity, oracle.NameKeyspace,
+}
+
+// ofReach has the oracles that rely on knowing which masters a client can reach.
+var ofReach = []string{
+	oracle.NameAvailability, oracle.NameLiveness, oracle.NameRecovery, oracle.NameOutage, oracle.NameOperations,
+	oracle.NameService, oracle.NamePace, oracle.NameKept, oracle.NameVictims, oracle.NameReleased,
+}
+
+// doubted marks findings that prove nothing as unknown. After a fault that went wrong, or on a machine that stood still
+// for most of the time, nobody knows which masters a client could reach.
+func doubted(found []oracle.Violation, v *history.View, l oracle.Limits) []oracle.Violation {
+	doubt := float64(oracle.Stalled(v)) > l.Stalled*float64(v.End) ||
+		slices.ContainsFunc(v.Events, func(e history.Event) bool {
+			return e.Type == history.Excused && e.Attempt == 0 && e.Key == ""
+		})
+	for i := range found {
+		if doubt && slices.Contains(ofReach, found[i].Oracle) {
+			found[i].Unknown = true
+		}
+	}
+	return found
+}
+
+// Judge runs all oracles over the recorded history and completes the report.
+func Judge(f *Facts) {
+	rep := f.Report
+	events := slices.Clone(rep.History)
+	// Children's events arrive late; every oracle wants them in order.
+	slices.SortStableFunc(events, func(a, b history.Event) int { return cmp.Compare(a.At, b.At) })
+	f.name(events)
+	v := history.NewView(events)
+	v = history.NewView(slices.Concat(events, f.removals(v), f.excuses(v)))
+	rep.History = v.Events
+	f.describe(v)
+	rep.Violations = []oracle.Violation{}
+	for _, violation := range doubted(f.findings(v), v, f.Limits) {
+		if slices.Contains(f.Always, violation.Oracle) || promised(violation, v, rep.Inside) {
+			rep.Violations = append(rep.Violations, violation)
+		} else {
+			rep.Allowed = append(rep.Allowed, violation)
+		}
+	}
+	f.conclude()
+}
+
+func (f *Facts) findings(v *history.View) []oracle.Violation {
+	// grace is for how long a key may outlive a release, and the use of its master.
+	l, grace := f.Limits, min(f.Limits.Orphan, f.Profile.TTL/4)
+	found := slices.Concat(ofHistory(v, l), f.strangers(v), f.strays(grace))
+	for _, x := range found {
+		switch x.Oracle {
+		case oracle.NameOverlap:
+			f.Report.Overlaps++
+		case oracle.NameOrphan:
+			f.Report.Orphans++
+		case oracle.NameTokenOrder:
+			f.Report.TokenViolations++
+		case oracle.NameRegister:
+			if strings.HasSuffix(x.Key, "/unchecked") && !x.Unknown {
+				f.Report.LostUpdates++
+			}
+		}
+	}
+	return slices.Concat(found, f.Own(v), oracle.PlannedFaults(v, f.plannedFaults()), f.Found, f.lingering(v, grace),
+		f.lagging(v, grace))
+}
+
+func granted(v *history.View) int {
+	n := 0
+	for i := range v.Attempts {
+		if v.Attempts[i].Granted() {
+			n++
+		}
+	}
+	return n
+}
+
+// plannedFaults are those that could be done here.
+func (f *Facts) plannedFaults() []string {
+	return slices.DeleteFunc(f.Report.Plan.FaultNames(), func(name string) bool {
+		return f.Report.Unavailable[name] != ""
+	})
+}
+
+// promised reports whether a violation breaks a promise of a scenario, which stays inside the assumptions or does not.
+func promised(x oracle.Violation, v *history.View, inside bool) bool {
+	switch {
+	case x.Oracle == oracle.NameRegister && strings.HasSuffix(x.Key, "/checked"), slices.Contains(always, x.Oracle):
+		return true
+	case x.Oracle == oracle.NameRegister:
+		return inside && !slices.ContainsFunc(v.Events, func(e history.Event) bool {
+			return e.Type == history.Excused && e.Key == x.Key
+		})
+	default:
+		return inside
+	}
+}
+
+// describe fills in what the history says without a judgement.
+func (f *Facts) describe(v *history.View) {
+	rep, l := f.Report, f.Limits
+	rep.Service = oracle.Serve(v, l.Settle)
+	rep.Availability, rep.Faults = rep.Service.Ratio, oracle.FaultsFired(v)
+	rep.Operated, _ = oracle.Operations(v, l.Settle, 0)
+	rep.StalledMS = milliseconds(oracle.Stalled(v))
+	rep.OutageMSMax = milliseconds(oracle.LongestOutage(v))
+	for _, d := range oracle.Recoveries(v) {
+		rep.RecoveryMSMax = max(rep.RecoveryMSMax, milliseconds(int64(d)))
+	}
+	if rep.Neighbours != nil {
+		*rep.Neighbours, _ = oracle.Victims(v, l.Victim, l.Settle, lateVictims)
+	}
+	if !slices.ContainsFunc(v.Attempts, func(a history.Attempt) bool { return a.Kind == history.Fenced }) {
+		rep.Notes = append(rep.Notes, "no fencing tokens were asked for")
+	}
+	count(rep, v)
+}
+
+func count(rep *report.Report, v *history.View) {
+	var waits []float64
+	for i := range v.Events {
+		switch e := &v.Events[i]; e.Type {
+		case history.AcquireReturn, history.ExtendReturn, history.ReleaseReturn:
+			rep.Operations++
+		case history.RegisterWrite:
+			if e.Outcome == history.Held {
+				rep.StaleWrites++
+			}
+		}
+	}
+	for i := range v.Attempts {
+		if a := &v.Attempts[i]; a.Granted() && !a.Quiet {
+			rep.Acquisitions++
+			waits = append(waits, milliseconds(a.Return-a.Call))
+		}
+	}
+	if slices.Sort(waits); len(waits) > 0 {
+		rep.Latency = report.Latency{P50: waits[len(waits)/2], P99: waits[len(waits)*99/100], Max: waits[len(waits)-1]}
+	}
+}
+
+func milliseconds(ns int64) float64 { return float64(ns/1000) / 1000 }
+
+// vacuous says why a run that found nothing has shown nothing.
+func (f *Facts) vacuous() []string {
+	var out []string
+	rep, about := f.Report, f.Report.Plan.About()
+	if len(about) > 0 && !slices.ContainsFunc(about, func(name string) bool { return rep.Faults[name] > 0 }) {
+		why := "a longer run may have one"
+		for _, name := range about {
+			if fault, err := rep.Plan.FindFault(name); err == nil && f.Can(fault) != nil {
+				why = fmt.Sprintf("%s is not available: %v", name, f.Can(fault))
+			}
+		}
+		out = append(out,
+			fmt.Sprintf("none of the faults came on that %s is about (%s): %s", rep.Scenario,
+				strings.Join(about, ", "), why))
+	}
+	return append(out, tooLittle(rep.Acquisitions, f.enough())...)
+}
+
+// enough is how much has to happen in a run.
+func (f *Facts) enough() int {
+	turns := f.Profile.Keys * int(time.Duration(f.Report.Plan.Duration)/(2*max(f.Profile.Hold.Max, time.Millisecond)))
+	return cmp.Or(f.Limits.Enough, min(max(turns, 5), 10))
+}
+
+// tooLittle says that less happened than enough. Of too few judged attempts the oracle of availability tells, where it
+// is promised.
+func tooLittle(acquisitions, enough int) []string {
+	if acquisitions >= enough {
+		return nil
+	}
+	return []string{
+		fmt.Sprintf("too little happened: %d acquisitions, and at least %d are wanted", acquisitions, enough),
+	}
+}
+
+// conclude draws the verdict.
+func (f *Facts) conclude() {
+	rep := f.Report
+	rep.Verdict = report.Pass
+	unknown := func(format string, args ...any) {
+		rep.Reasons = append(rep.Reasons, fmt.Sprintf(format, args...))
+		if rep.Verdict == report.Pass {
+			rep.Verdict = report.Unknown
+		}
+	}
+	counts := make(map[string]int)
+	undecided := func(v oracle.Violation) bool { return v.Unknown || v.Oracle == oracle.NameFaults }
+	for _, v := range rep.Violations {
+		if counts[v.Oracle]++; counts[v.Oracle] <= 3 && !undecided(v) { // the list has them all
+			rep.Verdict = report.Violation
+			rep.Reasons = append(rep.Reasons, v.String())
+		}
+	}
+	for _, s := range f.Stuck {
+		rep.Verdict = report.Violation
+		rep.Reasons = append(rep.Reasons, s)
+	}
+	for _, why := range f.vacuous() {
+		unknown("%s", why)
+	}
+	for _, v := range rep.Violations {
+		if undecided(v) {
+			unknown("%s", v)
+		}
+	}
+	for _, failure := range f.Failures {
+		unknown("a fault went wrong: %s", failure)
+	}
+	all := rep.StalledMS / milliseconds(max(1, f.EndedAt))
+	rep.Starved = all > f.Limits.Stalled/2
+	if all > f.Limits.Stalled {
+		unknown("the machine stood still for %.0f %% of the time, and at most %.0f %% are to be: too little was seen",
+			100*all, 100*f.Limits.Stalled)
+	}
+	for _, name := range slices.Sorted(maps.Keys(rep.Unavailable)) {
+		rep.Notes = append(rep.Notes, fmt.Sprintf("fault %s is not available: %s", name, rep.Unavailable[name]))
+	}
+}

@@ -1,0 +1,76 @@
+package chaos
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/internal/verdict"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+)
+
+// judge hands over the facts of the run to be judged.
+func (r *run) judge() *Report {
+	rep := &Report{
+		Seed: r.plan.Seed, Replay: r.cfg.Replay, Subject: r.cfg.Subject.Name(), Backend: r.cfg.Backend,
+		Scenario: r.plan.Scenario, Text: r.plan.Text, Inside: r.plan.Inside, Workload: r.profile.Name,
+		Masters: r.plan.Masters, Clients: r.plan.Clients, DurationMS: r.lasted.Milliseconds(), Started: r.started,
+		Observed: r.injector.observed, Unavailable: r.injector.unavailable, UnexpectedErrors: r.unexpected,
+		Errors: r.errors, Notes: r.notes, Plan: r.plan, OwnOracles: make(map[string]string), GoroutinesLeft: r.left,
+		Crowded: r.rounds != nil && r.rounds.crowded, History: r.recorder.Events(), Samples: r.watch.samples,
+		Watched: r.watch.keys, Votes: r.votes.perMaster(), VoteBucket: r.votes.bucket, Ballots: r.votes.ballots,
+	}
+	if r.cfg.Neighbours {
+		rep.Neighbours = new(oracle.Quiet)
+	}
+	facts := &verdict.Facts{
+		Report: rep, Profile: r.profile, Limits: r.limits(), EndedAt: r.recorder.Now(),
+		SetsOf: r.setsOf, Away: r.reach.awayFor, Unused: r.reach.unused(), Failures: r.injector.failures,
+		Can: r.injector.can, Stuck: r.stuck, Found: r.found(),
+		Own: func(v *history.View) (found []oracle.Violation) {
+			for i := range r.cfg.Oracles {
+				found = append(found, r.cfg.Oracles[i].judge(v)...)
+			}
+			return found
+		},
+	}
+	for _, o := range r.cfg.Oracles {
+		rep.OwnOracles[o.Name] = o.Text
+		if o.Always {
+			facts.Always = append(facts.Always, o.Name)
+		}
+	}
+	verdict.Judge(facts)
+	r.addNotes(rep)
+	return rep
+}
+
+// found is what holds left in this process and on the masters.
+func (r *run) found() []oracle.Violation {
+	acquisitions := 0
+	for _, e := range r.recorder.Events() {
+		if e.Type == history.AcquireReturn && e.Outcome == history.Acquired {
+			acquisitions++
+		}
+	}
+	return slices.Concat(r.leaks(), leftGoroutines(r.grown, acquisitions), r.rounds.judge(),
+		litter(r.keysBefore, r.keysAfter, len(r.profile.KeyNames()), acquisitions))
+}
+
+// addNotes tells of the run what nothing is judged by.
+func (r *run) addNotes(rep *Report) {
+	if rep.Neighbours != nil {
+		rep.Notes = append(rep.Notes, r.aboutNeighbours(*rep.Neighbours))
+	}
+	if n, longest, whose := r.machine.Stalled(); n > 0 {
+		all := time.Duration(r.recorder.Now()).Milliseconds()
+		rep.Notes = append(rep.Notes,
+			fmt.Sprintf("the machine stood still %d times, for %.0f ms of %d in all, once for %v (%s); these times "+
+				"do not count", n, rep.StalledMS, all, longest.Round(time.Millisecond), whose))
+	}
+	rep.Notes = append(rep.Notes, r.rounds.notes()...)
+	if n := r.network.Replaced(); n > 0 {
+		rep.Notes = append(rep.Notes, fmt.Sprintf("%d proxies did not answer and were replaced", n))
+	}
+}
