@@ -48,6 +48,8 @@ type measure struct {
 	perConnection int64
 	// doubt says why growth proves nothing; empty: it does.
 	doubt string
+	// hides says why a fall by more than least may hide growth; empty: it can't.
+	hides string
 }
 
 // measures lists the numbers that were counted.
@@ -69,6 +71,7 @@ func (r *rounds) measures() []measure {
 		out = append(out, measure{
 			what: "kB of heap", of: func(f footprint) int64 { return f.heap },
 			least: max(64<<10, 128*third), show: kilobytes, perConnection: buffers,
+			hides: "something else in this process gave memory back",
 		})
 	}
 	if r.resident {
@@ -105,6 +108,11 @@ func (r *rounds) judge() []oracle.Violation {
 	}
 	for _, m := range r.measures() {
 		if !grows(r.after, m) {
+			if m.hides != "" && falls(r.after, m) {
+				text := fmt.Sprintf("the number of %s fell within %d acquisitions: %s; %s, which may hide growth", m.what,
+					r.size, r.series(m), m.hides)
+				out = append(out, oracle.Violation{Oracle: oracle.NameGrowth, Unknown: true, Text: text})
+			}
 			continue
 		}
 		text := fmt.Sprintf("the number of %s grows with every %d acquisitions, although all holds were "+
@@ -129,6 +137,16 @@ func grows(after []footprint, m measure) bool {
 		}
 	}
 	return true
+}
+
+// falls reports whether a number falls by more in a round than it would have to grow in a third of them.
+func falls(after []footprint, m measure) bool {
+	for i := 1; i < len(after); i++ {
+		if m.grown(after[i], after[i-1]) > m.least {
+			return true
+		}
+	}
+	return false
 }
 
 // grown is by how much a number is greater at to than at from. What new connections explain does not count.
