@@ -3,12 +3,11 @@ package chaos
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
-	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/chaos/controls"
+	"github.com/seed-624411e5/redlock/chaos/internal/subject"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/report"
 	"github.com/seed-624411e5/redlock/chaos/workload"
@@ -54,7 +53,7 @@ func Controls() []Control {
 		{controls.New(controls.IdleRelease), "", own, "calm", NameReleased, 4 * sec},
 		{controls.New(controls.Litter), "", own, "calm", NameKeyspace, 4 * sec},
 		{controls.New(controls.Liar), "", own, "many-keys", oracle.NameAvailability, 4 * sec},
-		{ownSubject{name: "redlock:no-joint-step", hasty: true}, "", own, "membership", oracle.NameOverlap, 8 * sec},
+		{subject.Redlock{Label: "redlock:no-joint-step", Hasty: true}, "", own, "membership", oracle.NameOverlap, 8 * sec},
 		{controls.New(controls.StoppedClock), "", own, "stopped-clients", oracle.NameOverlap, 8 * sec},
 	}
 	for _, e := range controls.Catalogue() {
@@ -66,65 +65,15 @@ func Controls() []Control {
 	}
 	for _, m := range mutant.All() {
 		for _, c := range m.Chaos {
-			broken, unbroken := ownSubject{name: "redlock:" + m.Name, mutant: m.Name}, own
+			broken, unbroken := subject.Redlock{Label: "redlock:" + m.Name, Mutant: m.Name}, own
 			if c.Scenario == "slow-restart" {
 				long := longGuarded()
-				broken.opts, broken.aged, unbroken = long.opts, long.aged, long
+				broken.Options, broken.Aged, unbroken = long.Options, long.Aged, long
 			}
 			all = append(all, Control{broken, m.Name, unbroken, c.Scenario, c.Oracle, c.For})
 		}
 	}
 	return all
-}
-
-// guard is the longest ttl of the scenarios that make masters lose their data.
-const guard = 4 * time.Second
-
-// Guarded is this library with a restart guard, for masters that lose their data.
-func Guarded() workload.Subject {
-	return RedlockWith("redlock:guarded", redlock.Options{RestartGuard: guard})
-}
-
-// longGuard is longer than a run can wait for masters that count as having lost their data.
-const longGuard = 15 * time.Second
-
-// LongGuarded is this library with a restart guard that is longer than any run. It treats the
-// masters as old enough to vote when the run begins. So a master that restarts with its data has to
-// be recognised, or it can't vote for the rest of the run.
-func LongGuarded() workload.Subject { return longGuarded() }
-
-func longGuarded() ownSubject {
-	return ownSubject{name: "redlock:long-guarded", opts: redlock.Options{RestartGuard: longGuard}, aged: true}
-}
-
-// Subjects lists the locks that have a name for the command line: this library first, then correct locks
-// that lack something, then the broken ones.
-func Subjects() []workload.Subject {
-	out := []workload.Subject{Redlock(), Guarded(), LongGuarded(), controls.Pooling()}
-	add := func(added workload.Subject) {
-		if !slices.ContainsFunc(out, func(s workload.Subject) bool { return s.Name() == added.Name() }) {
-			out = append(out, added)
-		}
-	}
-	for _, k := range Kinds() {
-		add(k.Subject)
-	}
-	for _, c := range Controls() {
-		add(c.Subject)
-	}
-	return out
-}
-
-// FindSubject returns the subject of that name.
-func FindSubject(name string) (workload.Subject, error) {
-	var names []string
-	for _, s := range Subjects() {
-		if s.Name() == name {
-			return s, nil
-		}
-		names = append(names, s.Name())
-	}
-	return nil, fmt.Errorf("chaos: no subject %q; there are %v", name, names)
 }
 
 // ControlResult says how a control went.

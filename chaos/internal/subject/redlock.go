@@ -1,4 +1,5 @@
-package chaos
+// Package subject is this library as the harness sees any lock.
+package subject
 
 import (
 	"cmp"
@@ -22,56 +23,49 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// Redlock is this library as a subject, with its default options.
-func Redlock() workload.Subject { return RedlockWith("redlock", redlock.Options{}) }
-
-// RedlockWith is this library with other options, under the given name.
-func RedlockWith(name string, opts redlock.Options) workload.Subject {
-	return ownSubject{name: name, opts: opts}
-}
-
-type ownSubject struct {
-	name string
-	opts redlock.Options
-	// mutant names the mutant that the program has to be built with; empty: none.
-	mutant string
-	// hasty makes clients change from old masters to new ones without a time with both, which is
+// Redlock is this library.
+type Redlock struct {
+	Label   string
+	Options redlock.Options
+	// Mutant names the mutant that the program has to be built with; empty: none.
+	Mutant string
+	// Hasty makes clients change from old masters to new ones without a time with both, which is
 	// forbidden.
-	hasty bool
-	// lacks are kinds of locks that it does without.
-	lacks []history.Kind
-	// aged makes masters look as if they had run for longer than the restart guard.
-	aged bool
+	Hasty bool
+	// Lacks are kinds of locks that it does without.
+	Lacks []history.Kind
+	// Aged makes masters look as if they had run for longer than the restart guard.
+	Aged bool
 }
 
 // Name implements workload.Subject.
-func (s ownSubject) Name() string { return s.name }
+func (s Redlock) Name() string { return s.Label }
 
 // Supports implements workload.Subject: this library has all kinds.
-func (s ownSubject) Supports(kind history.Kind) error {
-	if slices.Contains(s.lacks, kind) {
-		return fmt.Errorf("%w: %s has no %s locks", workload.ErrUnsupported, s.name, kind)
+func (s Redlock) Supports(kind history.Kind) error {
+	if slices.Contains(s.Lacks, kind) {
+		return fmt.Errorf("%w: %s has no %s locks", workload.ErrUnsupported, s.Label, kind)
 	}
 	return nil
 }
 
 // Patience implements workload.Patient.
-func (s ownSubject) Patience(ttl time.Duration) time.Duration {
-	if s.opts.RequestTimeout > 0 {
-		return s.opts.RequestTimeout
+func (s Redlock) Patience(ttl time.Duration) time.Duration {
+	if s.Options.RequestTimeout > 0 {
+		return s.Options.RequestTimeout
 	}
 	return min(max(ttl/20, 10*time.Millisecond), time.Second)
 }
 
 // RenewsHolds implements workload.Renewer.
-func (s ownSubject) RenewsHolds() {}
+func (s Redlock) RenewsHolds() {}
 
 // SupportsSeveral implements workload.Several.
-func (s ownSubject) SupportsSeveral() error { return nil }
+func (s Redlock) SupportsSeveral() error { return nil }
 
 // OwnerOf implements workload.OwnerReader. A plain lock's key has the owner itself; of the other kinds each hold is
 // mode:owner:id.
-func (s ownSubject) OwnerOf(raw string) string {
+func (s Redlock) OwnerOf(raw string) string {
 	_, rest, ok := strings.Cut(raw, ":")
 	end := strings.LastIndexByte(rest, ':')
 	if !ok || end < 0 {
@@ -81,8 +75,8 @@ func (s ownSubject) OwnerOf(raw string) string {
 }
 
 // WithClock implements workload.Clocked.
-func (s ownSubject) WithClock(wall func() time.Time) workload.Subject {
-	s.opts.Clock = otherWall(wall)
+func (s Redlock) WithClock(wall func() time.Time) workload.Subject {
+	s.Options.Clock = otherWall(wall)
 	return s
 }
 
@@ -99,7 +93,7 @@ func (wall otherWall) Wall() time.Time { return wall() }
 func (otherWall) AfterFunc(d time.Duration, f func()) redlock.Timer { return time.AfterFunc(d, f) }
 
 // Open implements workload.Subject.
-func (s ownSubject) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
+func (s Redlock) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
 	all := make([]endpoint.Endpoint, len(addrs))
 	for i, addr := range addrs {
 		all[i] = endpoint.Plain(addr)
@@ -109,31 +103,31 @@ func (s ownSubject) Open(ctx context.Context, addrs []string) (workload.Locker, 
 
 // OpenSecured implements workload.Secured. It opens the lock that its name says, or fails. Clients
 // send credentials, so that a fault can change them.
-func (s ownSubject) OpenSecured(ctx context.Context, all []endpoint.Endpoint) (workload.Locker, error) {
+func (s Redlock) OpenSecured(ctx context.Context, all []endpoint.Endpoint) (workload.Locker, error) {
 	return s.openSets(ctx, [][]endpoint.Endpoint{all})
 }
 
 // OpenMembers implements workload.Members.
-func (s ownSubject) OpenMembers(ctx context.Context, m workload.Membership,
+func (s Redlock) OpenMembers(ctx context.Context, m workload.Membership,
 	tell func(workload.Ballot),
 ) (workload.Locker, error) {
 	s = s.telling(slices.Concat(m.Sets...), tell)
-	s.opts.Generation = m.Generation
-	if s.hasty {
+	s.Options.Generation = m.Generation
+	if s.Hasty {
 		m.Sets = m.Sets[len(m.Sets)-1:]
 	}
 	return s.openSets(ctx, m.Sets)
 }
 
 // openSets opens a client of one set of masters, or of two.
-func (s ownSubject) openSets(ctx context.Context, sets [][]endpoint.Endpoint) (workload.Locker, error) {
-	if has := mutant.Built(); s.mutant != has {
+func (s Redlock) openSets(ctx context.Context, sets [][]endpoint.Endpoint) (workload.Locker, error) {
+	if has := mutant.Built(); s.Mutant != has {
 		return nil,
 			fmt.Errorf("chaos: subject %s wants the engine with the mutant %q, and this program was built with %q "+
-				"(empty: none)", s.name, s.mutant, has)
+				"(empty: none)", s.Label, s.Mutant, has)
 	}
-	if s.aged {
-		if err := age(ctx, slices.Concat(sets...), s.opts.RestartGuard); err != nil {
+	if s.Aged {
+		if err := age(ctx, slices.Concat(sets...), s.Options.RestartGuard); err != nil {
 			return nil, err
 		}
 	}
@@ -160,9 +154,9 @@ func (s ownSubject) openSets(ctx context.Context, sets [][]endpoint.Endpoint) (w
 	}
 	var err error
 	if len(voters) == 1 {
-		l.Locker, err = redlock.New(voters[0], s.opts)
+		l.Locker, err = redlock.New(voters[0], s.Options)
 	} else {
-		l.Locker, err = redlock.NewJoint(voters[0], voters[1], s.opts)
+		l.Locker, err = redlock.NewJoint(voters[0], voters[1], s.Options)
 	}
 	if err != nil {
 		return nil, errors.Join(err, l.closeMasters())
@@ -171,14 +165,14 @@ func (s ownSubject) openSets(ctx context.Context, sets [][]endpoint.Endpoint) (w
 }
 
 // master opens one as redlock.Dial does.
-func (s ownSubject) master(e endpoint.Endpoint) (*single.Master, error) {
+func (s Redlock) master(e endpoint.Endpoint) (*single.Master, error) {
 	opt, err := clientOptions(e)
 	if err != nil {
 		return nil, err
 	}
-	options := single.Options{RestartGuard: s.opts.RestartGuard}
-	if s.opts.Clock != nil {
-		options.Clock = s.opts.Clock.Now
+	options := single.Options{RestartGuard: s.Options.RestartGuard}
+	if s.Options.Clock != nil {
+		options.Clock = s.Options.Clock.Now
 	}
 	return single.Open(opt, options)
 }
@@ -285,3 +279,16 @@ func (h ownHold) Extend(ctx context.Context, ttl time.Duration) error {
 
 // Release implements workload.Hold.
 func (h ownHold) Release(ctx context.Context) error { return translate(h.Lock.Release(ctx)) }
+
+// Unrenewed is the subject with all that it has but renewal.
+func Unrenewed(s Redlock) workload.Subject {
+	return struct {
+		workload.Subject
+		workload.Secured
+		workload.VoteTeller
+		workload.Patient
+		workload.Several
+		workload.OwnerReader
+		workload.Members
+	}{s, s, s, s, s, s, s}
+}
