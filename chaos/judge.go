@@ -16,7 +16,7 @@ func (r *run) judge() *Report {
 		Seed: r.plan.Seed, Replay: r.cfg.Replay, Subject: r.cfg.Subject.Name(), Backend: r.cfg.Backend,
 		Scenario: r.plan.Scenario, Text: r.plan.Text, Inside: r.plan.Inside, Workload: r.profile.Name,
 		Masters: r.plan.Masters, Clients: r.plan.Clients, DurationMS: r.lasted.Milliseconds(), Started: r.started,
-		Observed: r.injector.observed, Unavailable: r.injector.unavailable, UnexpectedErrors: r.unexpected,
+		Observed: r.injector.Observed, Unavailable: r.injector.Unavailable, UnexpectedErrors: r.unexpected,
 		Errors: r.errors, Notes: r.notes, Plan: r.plan, OwnOracles: make(map[string]string), GoroutinesLeft: r.left,
 		Crowded: r.rounds != nil && r.rounds.crowded, History: r.recorder.Events(), Samples: r.watch.samples,
 		Watched: r.watch.keys, Votes: r.votes.perMaster(), VoteBucket: r.votes.bucket, Ballots: r.votes.ballots,
@@ -26,8 +26,8 @@ func (r *run) judge() *Report {
 	}
 	facts := &verdict.Facts{
 		Report: rep, Profile: r.profile, Limits: r.limits(), EndedAt: r.recorder.Now(),
-		SetsOf: r.setsOf, Away: r.reach.awayFor, Unused: r.reach.unused(), Failures: r.injector.failures,
-		Can: r.injector.can, Stuck: r.stuck, Found: r.found(),
+		SetsOf: r.setsOf, Away: r.reach.Away, Unused: r.reach.Unused(), Failures: r.injector.Failures,
+		Can: r.injector.Can, Stuck: r.stuck, Found: r.found(),
 		Own: func(v *history.View) (found []oracle.Violation) {
 			for i := range r.cfg.Oracles {
 				found = append(found, r.cfg.Oracles[i].judge(v)...)

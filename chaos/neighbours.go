@@ -28,7 +28,7 @@ func (r *run) neighbours(client int) (all []workload.Profile) {
 	}
 	for _, ttl := range []time.Duration{ttl, 2 * ttl, 5 * ttl} {
 		held := 2 * ttl
-		if r.members != nil {
+		if r.clients.Members != nil {
 			held = r.profile.TTL // an exchange of masters waits twice for the last hold
 		}
 		add(workload.Profile{TTL: ttl, Renew: true, Hold: workload.Span{Min: held * 3 / 4, Max: held}})
@@ -39,7 +39,7 @@ func (r *run) neighbours(client int) (all []workload.Profile) {
 // renews tells whether a client renews holds.
 func (r *run) renews(client int) bool {
 	_, renews := r.cfg.Subject.(workload.Renewer)
-	limited, ok := r.lockers[client].(workload.Limited)
+	limited, ok := r.clients.Lockers[client].(workload.Limited)
 	return renews && (!ok || limited.Lacks(workload.Profile{Renew: true}) == nil)
 }
 

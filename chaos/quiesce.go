@@ -47,7 +47,7 @@ func (r *run) quiesce(ctx context.Context) {
 func (r *run) closeClients(ctx context.Context) {
 	var group sync.WaitGroup
 	r.labelled(ctx, func(ctx context.Context) {
-		for c, locker := range r.lockers {
+		for c, locker := range r.clients.Lockers {
 			if locker == nil {
 				continue
 			}

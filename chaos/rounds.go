@@ -68,7 +68,7 @@ func (r *rounds) doubt(format string, args ...any) {
 // newRounds decides which numbers can be counted.
 func (r *run) newRounds() *rounds {
 	out := &rounds{connections: true, shared: r.fleet.Backend == "external"}
-	for _, l := range r.lockers {
+	for _, l := range r.clients.Lockers {
 		if _, separate := l.(workload.Process); separate {
 			out.resident = true
 		} else if l != nil {
@@ -86,7 +86,7 @@ type roundClient struct {
 
 func (r *run) roundClients() []roundClient {
 	var out []roundClient
-	for c, l := range r.lockers {
+	for c, l := range r.clients.Lockers {
 		if l != nil {
 			key := fmt.Sprintf("redlock-chaos:round:%d", c)
 			out = append(out, roundClient{l, workload.RequestsOf(r.cfg.Subject, l, key, roundTTL)})
@@ -159,7 +159,7 @@ func (r *run) countConnections(ctx context.Context) int {
 // residentMemory adds up the memory of the clients' processes. Where the system does not tell it is not counted.
 func (r *run) residentMemory() int64 {
 	all := int64(0)
-	for _, l := range r.lockers {
+	for _, l := range r.clients.Lockers {
 		p, separate := l.(workload.Process)
 		if !separate {
 			continue

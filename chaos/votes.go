@@ -1,13 +1,10 @@
 package chaos
 
 import (
-	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/seed-624411e5/redlock/chaos/endpoint"
 	"github.com/seed-624411e5/redlock/chaos/report"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
@@ -81,27 +78,4 @@ func (v *votes) perMaster() []report.Votes {
 		out[m].Over = out[m].Over[:last+1]
 	}
 	return out
-}
-
-// openClient opens a client that tells its masters' votes, if the subject can do that.
-func (r *run) openClient(ctx context.Context, client int, c configuration) (workload.Locker, error) {
-	all, numbers := r.reaches(client), slices.Concat(c.sets...)
-	masters := make([][]endpoint.Endpoint, len(c.sets))
-	for i, set := range c.sets {
-		for _, m := range set {
-			masters[i] = append(masters[i], all[m])
-		}
-	}
-	tell := func(b workload.Ballot) {
-		b.Master = numbers[b.Master]
-		r.votes.add(client, b)
-	}
-	subject := r.clocked(client)
-	if s, ok := subject.(workload.Members); ok && r.plan.Reconfigures() {
-		return s.OpenMembers(ctx, workload.Membership{Sets: masters, Generation: uint64(c.generation)}, tell)
-	}
-	if teller, ok := subject.(workload.VoteTeller); ok {
-		return teller.OpenTelling(ctx, masters[0], tell)
-	}
-	return workload.Open(ctx, subject, masters[0])
 }

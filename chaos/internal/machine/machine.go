@@ -156,6 +156,18 @@ func (m *Machine) Await(ctx context.Context, d time.Duration, cond func() bool) 
 	}
 }
 
+// SleepUntil returns at t. It returns false if ctx is done before.
+func SleepUntil(ctx context.Context, t time.Time) bool {
+	timer := time.NewTimer(time.Until(t))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
 // Stop ends it.
 func (m *Machine) Stop() {
 	m.cancel()

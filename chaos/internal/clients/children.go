@@ -1,4 +1,4 @@
-package chaos
+package clients
 
 import (
 	"context"
@@ -10,21 +10,24 @@ import (
 
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/internal/machine"
+	"github.com/seed-624411e5/redlock/chaos/masters"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// children are the clients that are processes. The first clients are; the others are goroutines.
-type children struct {
-	recorder *history.Recorder
-	options  func(client, nth int) workload.ChildOptions
+// Children are the clients that are processes. The first clients are; the others are goroutines.
+type Children struct {
+	Recorder *history.Recorder
+	// Options are for a client's process, of which nth were started before.
+	Options func(client, nth int) workload.ChildOptions
+	Rand    *rand.Rand // guarded by mu
 
-	mu   sync.Mutex
-	all  []*workload.Child // by client
-	nth  int
-	rand *rand.Rand
+	mu  sync.Mutex
+	all []*workload.Child // by client
+	nth int
 }
 
-func (c *children) start(n int) error {
+// Start starts the first n clients.
+func (c *Children) Start(n int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for client := range n {
@@ -36,8 +39,8 @@ func (c *children) start(n int) error {
 }
 
 // startOneLocked starts or restarts a client.
-func (c *children) startOneLocked(client int) error {
-	child, err := workload.StartChild(c.recorder, c.options(client, c.nth))
+func (c *Children) startOneLocked(client int) error {
+	child, err := workload.StartChild(c.Recorder, c.Options(client, c.nth))
 	if err != nil {
 		return err
 	}
@@ -50,14 +53,15 @@ func (c *children) startOneLocked(client int) error {
 	return nil
 }
 
-func (c *children) count() int {
+// Count is how many clients are processes.
+func (c *Children) Count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.all)
 }
 
-// processes are those that live.
-func (c *children) processes() []machine.Process {
+// Processes are those that live.
+func (c *Children) Processes() []machine.Process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []machine.Process
@@ -69,21 +73,13 @@ func (c *children) processes() []machine.Process {
 	return out
 }
 
-func (c *children) clients() []int {
-	out := make([]int, c.count())
-	for i := range out {
-		out[i] = i
-	}
-	return out
-}
-
-// kill ends one of the processes; another takes its place when it is healed.
-func (c *children) kill() (effect, error) {
+// Kill ends one of the processes; another takes its place when it is healed.
+func (c *Children) Kill() (masters.Injection, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	client := c.rand.IntN(len(c.all))
+	client := c.Rand.IntN(len(c.all))
 	if !c.all[client].Alive() {
-		return effect{}, fmt.Errorf("client %d has ended by itself", client)
+		return masters.Injection{}, fmt.Errorf("client %d has ended by itself", client)
 	}
 	c.all[client].Kill()
 	heal := func(context.Context) error {
@@ -91,30 +87,30 @@ func (c *children) kill() (effect, error) {
 		defer c.mu.Unlock()
 		return c.startOneLocked(client)
 	}
-	return effect{observed: fmt.Sprintf("the process of client %d is gone", client), heal: heal}, nil
+	return masters.Injection{Observed: fmt.Sprintf("the process of client %d is gone", client), Heal: heal}, nil
 }
 
-// pause stops one of the processes, if possible one that has a key at this moment.
-func (c *children) pause() (effect, error) {
+// Pause stops one of the processes, if possible one that has a key at this moment.
+func (c *Children) Pause() (masters.Injection, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	child := c.all[c.rand.IntN(len(c.all))]
+	child := c.all[c.Rand.IntN(len(c.all))]
 	for range 200 { // the most that is to be seen is when it has a key
 		holding := slices.DeleteFunc(slices.Clone(c.all), func(other *workload.Child) bool { return !other.Holds() })
 		if len(holding) > 0 {
-			child = holding[c.rand.IntN(len(holding))]
+			child = holding[c.Rand.IntN(len(holding))]
 			break
 		}
 		<-time.After(time.Millisecond)
 	}
 	if err := child.Pause(); err != nil {
-		return effect{}, err
+		return masters.Injection{}, err
 	}
-	return effect{observed: "its process is stopped", heal: func(context.Context) error { return child.Resume() }}, nil
+	return masters.Injection{Observed: "its process is stopped", Heal: func(context.Context) error { return child.Resume() }}, nil
 }
 
 // setClock sets the clock of a client's process, and returns the time of day that the process then has.
-func (c *children) setClock(client int, setting workload.ClockSetting) (string, error) {
+func (c *Children) setClock(client int, setting workload.ClockSetting) (string, error) {
 	child, err := c.of(client)
 	if err != nil {
 		return "", err
@@ -123,7 +119,7 @@ func (c *children) setClock(client int, setting workload.ClockSetting) (string, 
 }
 
 // halt stops the process of a client. again lets it go on, also after an error.
-func (c *children) halt(client int) (again func() error, err error) {
+func (c *Children) halt(client int) (again func() error, err error) {
 	child, err := c.of(client)
 	if err != nil {
 		return func() error { return nil }, err
@@ -132,7 +128,7 @@ func (c *children) halt(client int) (again func() error, err error) {
 }
 
 // of is the process of a client.
-func (c *children) of(client int) (*workload.Child, error) {
+func (c *Children) of(client int) (*workload.Child, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if client >= len(c.all) {
@@ -141,8 +137,8 @@ func (c *children) of(client int) (*workload.Child, error) {
 	return c.all[client], nil
 }
 
-// stop ends them all.
-func (c *children) stop(within time.Duration) {
+// Stop ends them all.
+func (c *Children) Stop(within time.Duration) {
 	c.mu.Lock()
 	all := c.all
 	c.all = nil

@@ -1,4 +1,4 @@
-package chaos
+package clients
 
 import (
 	"context"
@@ -8,21 +8,24 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-624411e5/redlock/chaos/internal/machine"
+	"github.com/seed-624411e5/redlock/chaos/masters"
+	"github.com/seed-624411e5/redlock/chaos/plan"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// members gives clients other masters while they hold locks and wait for others, as a program does
-// that reloads its configuration. A hold stays with the Locker that took it. Waiters continue with
+// Members gives clients other masters while they hold locks and wait for others, as a program does
+// that reloads its Configuration. A hold stays with the Locker that took it. Waiters continue with
 // the new Locker. The old Locker is closed when it has no holds left. Across clients the rule of
 // docs/operate/membership.md applies: no client gets only the new masters before the last Locker
 // with only the old masters has been closed.
-type members struct {
-	open     func(ctx context.Context, client int, c configuration) (workload.Locker, error)
-	use      func(client int, sets [][]int) (end func()) // notes whose majorities a client needs
-	labelled func(ctx context.Context, f func(ctx context.Context))
-	failed   func(op string, err error)
-	ordered  bool // no two clients may be further apart than one step
-	cut      <-chan struct{}
+type Members struct {
+	Open     func(ctx context.Context, client int, c Configuration) (workload.Locker, error)
+	Use      func(client int, sets [][]int) (end func()) // notes whose majorities a client needs
+	Labelled func(ctx context.Context, f func(ctx context.Context))
+	Failed   func(op string, err error)
+	Ordered  bool            // no two clients may be further apart than one step
+	Cut      <-chan struct{} // closed when the run is cut short
 
 	mu      sync.Mutex
 	changed chan struct{} // closed, and another one made, when a Locker was opened or closed
@@ -31,15 +34,18 @@ type members struct {
 	setsOf  map[string][][]int // by owner: the masters of its hold
 }
 
-// configuration is which masters a client has.
-type configuration struct {
-	generation int
-	sets       [][]int
+// Configuration is which masters a client has.
+type Configuration struct {
+	Generation int
+	Sets       [][]int
 }
+
+// closePatience is how long a Locker may take to close.
+const closePatience = 30 * time.Second
 
 // member is a client that changes its Locker from time to time. It is a workload.Locker.
 type member struct {
-	all    *members
+	all    *Members
 	number int
 	closes sync.WaitGroup // Lockers that are being closed
 
@@ -49,17 +55,22 @@ type member struct {
 
 // term is the time that a client uses one Locker.
 type term struct {
-	configuration
+	Configuration
 	locker   workload.Locker
 	end      func()
 	uses     int           // acquisitions under way, and holds
 	replaced chan struct{} // closed when the client got other masters
 }
 
-// begin opens a client with the masters that it begins with.
-func (m *members) begin(ctx context.Context, client int, sets [][]int) (workload.Locker, error) {
+// Begin opens a client with the masters that it begins with.
+func (m *Members) Begin(ctx context.Context, client int, sets [][]int) (workload.Locker, error) {
+	m.mu.Lock()
+	if m.changed == nil {
+		m.changed, m.free, m.setsOf = make(chan struct{}), make(map[int]time.Time), make(map[string][][]int)
+	}
+	m.mu.Unlock()
 	c := &member{all: m, number: client}
-	if err := c.enter(ctx, configuration{1, sets}); err != nil {
+	if err := c.enter(ctx, Configuration{1, sets}); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
@@ -68,17 +79,36 @@ func (m *members) begin(ctx context.Context, client int, sets [][]int) (workload
 	return c, nil
 }
 
+// Reconfigure gives clients other masters at the same time.
+func (m *Members) Reconfigure(ctx context.Context, p *plan.Plan, s plan.Step) (masters.Injection, error) {
+	chosen := plan.OrAll(s.Clients, p.Clients)
+	errs := make([]error, len(chosen))
+	var group sync.WaitGroup
+	for i, c := range chosen {
+		to := Configuration{p.Generation(s, c), s.Sets}
+		group.Go(func() { errs[i] = m.change(ctx, c, to, p.Since(s, c)) })
+	}
+	group.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return masters.Injection{}, err
+	}
+	return masters.Injection{
+		Observed: fmt.Sprintf("clients %v have a new client of the lock", chosen),
+		Heal:     func(context.Context) error { return nil },
+	}, nil
+}
+
 // change gives a client other masters. It waits until since has passed after the last client that
 // must not overlap with the change has ended.
-func (m *members) change(ctx context.Context, client int, to configuration, since time.Duration) error {
+func (m *Members) change(ctx context.Context, client int, to Configuration, since time.Duration) error {
 	m.mu.Lock()
 	c := m.clients[slices.IndexFunc(m.clients, func(c *member) bool { return c.number == client })]
-	for m.mustWaitLocked(c, to.generation) {
+	for m.mustWaitLocked(c, to.Generation) {
 		changed := m.changed
 		m.mu.Unlock()
 		select {
 		case <-changed:
-		case <-m.cut:
+		case <-m.Cut:
 			return errors.New("the run was cut short")
 		case <-ctx.Done():
 			return fmt.Errorf("client %d waited in vain for clients that hold something with older masters: %w", client,
@@ -86,12 +116,12 @@ func (m *members) change(ctx context.Context, client int, to configuration, sinc
 		}
 		m.mu.Lock()
 	}
-	if m.free[to.generation].IsZero() {
-		m.free[to.generation] = time.Now()
+	if m.free[to.Generation].IsZero() {
+		m.free[to.Generation] = time.Now()
 	}
-	at := m.free[to.generation].Add(since)
+	at := m.free[to.Generation].Add(since)
 	m.mu.Unlock()
-	if !sleepUntil(ctx, at) {
+	if !machine.SleepUntil(ctx, at) {
 		return fmt.Errorf("client %d is late: %w", client, ctx.Err())
 	}
 	if err := c.announce(ctx, to); err != nil {
@@ -103,55 +133,55 @@ func (m *members) change(ctx context.Context, client int, to configuration, sinc
 // announce tells the masters the client's new generation, if the client has only the new masters.
 // It repeats this until ctx is done: a minority of the masters may be out of reach, and the machine
 // busy.
-func (c *member) announce(ctx context.Context, to configuration) error {
+func (c *member) announce(ctx context.Context, to Configuration) error {
 	t := c.borrow()
 	defer c.giveBack(t)
 	a, ok := t.locker.(workload.Announcer)
-	if !ok || len(to.sets) > 1 || len(t.sets) == 1 {
+	if !ok || len(to.Sets) > 1 || len(t.Sets) == 1 {
 		return nil
 	}
 	for {
-		err := a.Announce(ctx, uint64(to.generation))
+		err := a.Announce(ctx, uint64(to.Generation))
 		if err == nil {
 			return nil
 		}
-		if !sleepUntil(ctx, time.Now().Add(100*time.Millisecond)) {
-			return fmt.Errorf("client %d announces generation %d: %w", c.number, to.generation, err)
+		if !machine.SleepUntil(ctx, time.Now().Add(100*time.Millisecond)) {
+			return fmt.Errorf("client %d announces generation %d: %w", c.number, to.Generation, err)
 		}
 	}
 }
 
-func (m *members) mustWaitLocked(c *member, generation int) bool {
-	if c.terms[len(c.terms)-1].generation != generation-1 {
+func (m *Members) mustWaitLocked(c *member, generation int) bool {
+	if c.terms[len(c.terms)-1].Generation != generation-1 {
 		return true
 	}
-	return m.ordered && slices.ContainsFunc(m.clients, func(other *member) bool {
-		return other.terms[0].generation < generation-1
+	return m.Ordered && slices.ContainsFunc(m.clients, func(other *member) bool {
+		return other.terms[0].Generation < generation-1
 	})
 }
 
 // broadcastLocked wakes who waits for a change.
-func (m *members) broadcastLocked() {
+func (m *Members) broadcastLocked() {
 	close(m.changed)
 	m.changed = make(chan struct{})
 }
 
-// hadBy are the masters of a hold.
-func (m *members) hadBy(owner string) [][]int {
+// HadBy are the masters of a hold.
+func (m *Members) HadBy(owner string) [][]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.setsOf[owner]
 }
 
 // enter opens the Locker of another term, and ends the term before.
-func (c *member) enter(ctx context.Context, to configuration) error {
+func (c *member) enter(ctx context.Context, to Configuration) error {
 	m := c.all
-	t := &term{configuration: to, end: m.use(c.number, to.sets), replaced: make(chan struct{})}
+	t := &term{Configuration: to, end: m.Use(c.number, to.Sets), replaced: make(chan struct{})}
 	var err error
-	m.labelled(ctx, func(ctx context.Context) { t.locker, err = m.open(ctx, c.number, to) })
+	m.Labelled(ctx, func(ctx context.Context) { t.locker, err = m.Open(ctx, c.number, to) })
 	if err != nil {
 		t.end()
-		return fmt.Errorf("client %d with the masters %v: %w", c.number, to.sets, err)
+		return fmt.Errorf("client %d with the masters %v: %w", c.number, to.Sets, err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -172,11 +202,11 @@ func (c *member) endIfIdleLocked(t *term) {
 	}
 	m := c.all
 	c.closes.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), endPatience)
+		ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 		defer cancel()
-		m.labelled(ctx, func(ctx context.Context) {
+		m.Labelled(ctx, func(ctx context.Context) {
 			if err := t.locker.Close(ctx); err != nil {
-				m.failed(fmt.Sprintf("close of client %d with the masters %v", c.number, t.sets), err)
+				m.Failed(fmt.Sprintf("close of client %d with the masters %v", c.number, t.Sets), err)
 			}
 		})
 		t.end()
@@ -221,7 +251,7 @@ func (c *member) giveBack(t *term) {
 func (c *member) took(owner string, t *term) {
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
-	c.all.setsOf[owner] = t.sets
+	c.all.setsOf[owner] = t.Sets
 }
 
 func (t *term) isOver() bool {

@@ -1,4 +1,4 @@
-package chaos
+package faults
 
 import (
 	"slices"
@@ -17,12 +17,12 @@ type harm struct {
 	leaves  masters.Service
 }
 
-// reach counts the faults between clients and masters. It records when a client loses its majority
+// Reach counts the faults between clients and masters. It records when a client loses its majority
 // and gets it back, separately for acquisitions and for held locks. It records a loss before the
 // fault begins and a return after the fault is over, so that the lock is not blamed for an attempt
 // that met a fault. A client has a majority if it has one in every set of masters that it uses: the
 // old and the new set, or the sets of its remaining holds.
-type reach struct {
+type Reach struct {
 	recorder *history.Recorder
 
 	mu   sync.Mutex
@@ -40,8 +40,8 @@ type reach struct {
 	lost, adrift []bool
 }
 
-// hurt reports whether a fault on a master itself is on.
-func (r *reach) hurt(master int) bool {
+// Hurt reports whether a fault on a master itself is on.
+func (r *Reach) Hurt(master int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.down[master] > 0 || r.full[master] > 0
@@ -50,8 +50,9 @@ func (r *reach) hurt(master int) bool {
 // use is sets of masters that a client counts majorities of.
 type use struct{ sets [][]int }
 
-func newReach(recorder *history.Recorder, clients, masters int) *reach {
-	r := &reach{
+// NewReach is for when no fault is on and no client uses a master.
+func NewReach(recorder *history.Recorder, clients, masters int) *Reach {
+	r := &Reach{
 		recorder: recorder, full: make([]int, masters), down: make([]int, masters), lost: make([]bool, clients),
 		adrift: make([]bool, clients),
 		uses:   make([][]*use, clients), users: make([]int, masters), vacant: make([][][2]int64, masters),
@@ -65,7 +66,7 @@ func newReach(recorder *history.Recorder, clients, masters int) *reach {
 }
 
 // add counts a fault (by = 1) or removes it from the count (by = -1), and records the changes.
-func (r *reach) add(h harm, by int) {
+func (r *Reach) add(h harm, by int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, l := range h.links {
@@ -88,8 +89,8 @@ func (r *reach) add(h harm, by int) {
 	}
 }
 
-// use has a client need majorities of these sets, until end is called.
-func (r *reach) use(client int, sets [][]int) (end func()) {
+// Use has a client need majorities of these sets, until end is called.
+func (r *Reach) Use(client int, sets [][]int) (end func()) {
 	u := &use{sets}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +107,7 @@ func (r *reach) use(client int, sets [][]int) (end func()) {
 }
 
 // countLocked counts who uses each master.
-func (r *reach) countLocked(sets [][]int, by int) {
+func (r *Reach) countLocked(sets [][]int, by int) {
 	now := r.recorder.Now()
 	for _, m := range slices.Concat(sets...) {
 		if r.users[m] == 0 {
@@ -118,8 +119,8 @@ func (r *reach) countLocked(sets [][]int, by int) {
 	}
 }
 
-// unused returns, by master, the times when no client used it.
-func (r *reach) unused() [][][2]int64 {
+// Unused returns, by master, the times when no client used it.
+func (r *Reach) Unused() [][][2]int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := make([][][2]int64, len(r.users))
@@ -133,7 +134,7 @@ func (r *reach) unused() [][][2]int64 {
 }
 
 // lookLocked records the changes for a client.
-func (r *reach) lookLocked(client int) {
+func (r *Reach) lookLocked(client int) {
 	lost, adrift := false, false
 	for _, u := range r.uses[client] {
 		for _, set := range u.sets {
@@ -155,7 +156,7 @@ func (r *reach) lookLocked(client int) {
 	r.tell(client, &r.adrift[client], adrift, history.KeepLost, history.KeepBack)
 }
 
-func (r *reach) tell(client int, was *bool, is bool, lost, back history.Type) {
+func (r *Reach) tell(client int, was *bool, is bool, lost, back history.Type) {
 	if *was == is {
 		return
 	}
@@ -171,7 +172,7 @@ func (r *reach) tell(client int, was *bool, is bool, lost, back history.Type) {
 type path struct{ client, master int }
 
 // noteLocked takes note of whether a client can ask a master from now on. A time that is not over ends never.
-func (r *reach) noteLocked(client, master int, away bool, now int64) {
+func (r *Reach) noteLocked(client, master int, away bool, now int64) {
 	p := path{client, master}
 	all := r.away[p]
 	last := len(all) - 1
@@ -183,8 +184,8 @@ func (r *reach) noteLocked(client, master int, away bool, now int64) {
 	}
 }
 
-// awayFor is for how much of a time a client could not ask a master.
-func (r *reach) awayFor(client, master int, from, to int64) (sum int64) {
+// Away is for how much of a time a client could not ask a master.
+func (r *Reach) Away(client, master int, from, to int64) (sum int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, b := range r.away[path{client, master}] {
