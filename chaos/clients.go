@@ -49,7 +49,7 @@ func (r *run) openClients(ctx context.Context) error {
 
 func (r *run) newMembers(ctx context.Context) *clients.Members {
 	return &clients.Members{
-		Open: r.openClient, Use: r.reach.Use, Labelled: r.labelled, Failed: r.unexpectedError, Ordered: r.plan.Inside,
+		Open: r.openClient, Use: r.reach.Use, Labelled: r.leftovers.Labelled, Failed: r.unexpectedError, Ordered: r.plan.Inside,
 		Cut: ctx.Done(),
 	}
 }
@@ -61,7 +61,7 @@ func (r *run) openFirst(ctx context.Context, client int) (locker workload.Locker
 		return r.clients.Members.Begin(ctx, client, sets)
 	}
 	r.reach.Use(client, sets)
-	r.labelled(ctx, func(ctx context.Context) {
+	r.leftovers.Labelled(ctx, func(ctx context.Context) {
 		locker, err = r.openClient(ctx, client, clients.Configuration{Generation: 1, Sets: sets})
 	})
 	return locker, err

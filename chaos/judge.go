@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
@@ -17,8 +16,8 @@ func (r *run) judge() *Report {
 		Scenario: r.plan.Scenario, Text: r.plan.Text, Inside: r.plan.Inside, Workload: r.profile.Name,
 		Masters: r.plan.Masters, Clients: r.plan.Clients, DurationMS: r.lasted.Milliseconds(), Started: r.started,
 		Observed: r.injector.Observed, Unavailable: r.injector.Unavailable, UnexpectedErrors: r.unexpected,
-		Errors: r.errors, Notes: r.notes, Plan: r.plan, OwnOracles: make(map[string]string), GoroutinesLeft: r.left,
-		Crowded: r.rounds != nil && r.rounds.crowded, History: r.recorder.Events(), Samples: r.watch.samples,
+		Errors: r.errors, Notes: r.notes, Plan: r.plan, OwnOracles: make(map[string]string), GoroutinesLeft: r.leftovers.Goroutines(),
+		Crowded: r.leftovers.Crowded(), History: r.recorder.Events(), Samples: r.watch.samples,
 		Watched: r.watch.keys, Votes: r.votes.perMaster(), VoteBucket: r.votes.bucket, Ballots: r.votes.ballots,
 	}
 	if r.cfg.Neighbours {
@@ -27,7 +26,8 @@ func (r *run) judge() *Report {
 	facts := &verdict.Facts{
 		Report: rep, Profile: r.profile, Limits: r.limits(), EndedAt: r.recorder.Now(),
 		SetsOf: r.setsOf, Away: r.reach.Away, Unused: r.reach.Unused(), Failures: r.injector.Failures,
-		Can: r.injector.Can, Stuck: r.stuck, Found: r.found(),
+		Can: r.injector.Can, Stuck: r.stuck,
+		Found: r.leftovers.Judge(r.recorder.Now(), len(r.profile.KeyNames()), r.acquisitions()),
 		Own: func(v *history.View) (found []oracle.Violation) {
 			for i := range r.cfg.Oracles {
 				found = append(found, r.cfg.Oracles[i].judge(v)...)
@@ -46,16 +46,14 @@ func (r *run) judge() *Report {
 	return rep
 }
 
-// found is what holds left in this process and on the masters.
-func (r *run) found() []oracle.Violation {
-	acquisitions := 0
+func (r *run) acquisitions() int {
+	n := 0
 	for _, e := range r.recorder.Events() {
 		if e.Type == history.AcquireReturn && e.Outcome == history.Acquired {
-			acquisitions++
+			n++
 		}
 	}
-	return slices.Concat(r.leaks(), leftGoroutines(r.grown, acquisitions), r.rounds.judge(),
-		litter(r.keysBefore, r.keysAfter, len(r.profile.KeyNames()), acquisitions))
+	return n
 }
 
 // addNotes tells of the run what nothing is judged by.
@@ -69,7 +67,7 @@ func (r *run) addNotes(rep *Report) {
 			fmt.Sprintf("the machine stood still %d times, for %.0f ms of %d in all, once for %v (%s); these times "+
 				"do not count", n, rep.StalledMS, all, longest.Round(time.Millisecond), whose))
 	}
-	rep.Notes = append(rep.Notes, r.rounds.notes()...)
+	rep.Notes = append(rep.Notes, r.leftovers.Notes()...)
 	if n := r.network.Replaced(); n > 0 {
 		rep.Notes = append(rep.Notes, fmt.Sprintf("%d proxies did not answer and were replaced", n))
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/internal/machine"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
@@ -15,18 +16,15 @@ import (
 func (r *run) quiesce(ctx context.Context) {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), endPatience)
 	defer cancel()
-	r.machine.Await(ctx, r.limits().Goroutines, func() bool { // what cleans up after attempts ends by itself
-		n, _, err := goroutinesOf(r.label)
-		r.grown = n
-		return err != nil || n < 300
-	})
+	r.leftovers.LookReleased(ctx)
 	r.closeClients(closing)
 	if ctx.Err() != nil {
 		return // cut short: there is no time for orphans and leaks to show
 	}
 	r.machine.Await(ctx, r.limits().Orphan+100*time.Millisecond, func() bool { return false })
-	r.lookForLeaks(ctx)
-	r.keysAfter = r.lookAtKeys(ctx)
+	if err := r.leftovers.LookAfter(ctx); err != nil {
+		r.unexpectedError("looking for goroutines", err)
+	}
 	for i, m := range r.fleet.Masters {
 		keys, err := m.Look(closing, r.profile.KeyNames())
 		if err != nil {
@@ -46,7 +44,7 @@ func (r *run) quiesce(ctx context.Context) {
 // closeClients closes the clients at the same time.
 func (r *run) closeClients(ctx context.Context) {
 	var group sync.WaitGroup
-	r.labelled(ctx, func(ctx context.Context) {
+	r.leftovers.Labelled(ctx, func(ctx context.Context) {
 		for c, locker := range r.clients.Lockers {
 			if locker == nil {
 				continue
@@ -58,7 +56,7 @@ func (r *run) closeClients(ctx context.Context) {
 			})
 		}
 	})
-	if !waitFor(&group, endPatience+time.Second) {
+	if !machine.WaitFor(&group, endPatience+time.Second) {
 		r.mu.Lock()
 		r.stuck = append(r.stuck, "clients do not close")
 		r.mu.Unlock()

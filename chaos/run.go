@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/internal/clients"
 	"github.com/seed-624411e5/redlock/chaos/internal/faults"
+	"github.com/seed-624411e5/redlock/chaos/internal/leftovers"
 	"github.com/seed-624411e5/redlock/chaos/internal/machine"
 	"github.com/seed-624411e5/redlock/chaos/masters"
 	"github.com/seed-624411e5/redlock/chaos/network"
@@ -34,13 +34,12 @@ const endPatience = 30 * time.Second
 // The report's files are written in any case once the run has begun. The error matches ErrSetup if it could not begin;
 // any other error is about writing the files.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
-	active.Add(1)
-	defer active.Add(-1)
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSetup, err)
 	}
-	r := &run{cfg: cfg, plan: cfg.Plan, started: time.Now(), label: strconv.FormatUint(runs.Add(1), 10)}
+	r := &run{cfg: cfg, plan: cfg.Plan, started: time.Now(), leftovers: leftovers.Begin()}
+	defer r.leftovers.End()
 	if r.profile, err = cfg.Plan.Profile(); err == nil {
 		err = r.profile.Check(cfg.Subject)
 	}
@@ -59,10 +58,17 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if err != nil {
 		return nil, r.hidden(errors.Join(fmt.Errorf("%w: %w", ErrSetup, err), r.close()))
 	}
-	r.keysBefore = r.lookAtKeys(ctx)
+	r.leftovers.Fleet, r.leftovers.Settle = r.fleet, r.limits().Goroutines
+	r.leftovers.LookBefore(ctx)
 	r.machine = machine.Watch(r.recorder, r.profile.TTL, r.processes, r.fleet.Proxy)
+	r.leftovers.Machine = r.machine
 	r.drive(ctx)
-	r.makeRounds(ctx)
+	if r.profile.Rounds && ctx.Err() == nil {
+		r.votes.over.Store(true)
+		if !r.leftovers.Rounds(ctx, r.cfg.Subject, r.clients.Lockers) {
+			r.stuck = append(r.stuck, "clients do not end a round")
+		}
+	}
 	r.quiesce(ctx)
 	r.machine.Stop()
 	rep := r.judge()
@@ -87,7 +93,6 @@ type run struct {
 	plan    *plan.Plan
 	profile workload.Profile
 	started time.Time
-	label   string                   // of the goroutines that call the subject
 	hide    func(text string) string // puts xxxxx for the masters' passwords; nil: there are none
 
 	fleet    *masters.Fleet
@@ -104,13 +109,8 @@ type run struct {
 	votes              *votes
 	lasted             time.Duration
 
-	machine *machine.Machine
-	rounds  *rounds // nil: the profile has none
-	grown   int     // goroutines of the subject when all holds had been released
-	left    int     // goroutines of the subject when its clients were closed
-	leftAt  string  // where the first of them is
-
-	keysBefore, keysAfter []map[string]time.Duration // by master: those that live for long
+	machine   *machine.Machine
+	leftovers *leftovers.Search
 
 	mu         sync.Mutex
 	unexpected int
@@ -124,7 +124,7 @@ func (r *run) drive(ctx context.Context) {
 	working, stopWork := context.WithCancel(ctx)
 	defer stopWork()
 	var workers, around sync.WaitGroup
-	r.labelled(working, func(working context.Context) { r.startWorkers(working, &workers) })
+	r.leftovers.Labelled(working, func(working context.Context) { r.startWorkers(working, &workers) })
 	around.Go(func() { r.watch.run(working) })
 	around.Go(func() { r.progress(working) })
 
@@ -138,7 +138,7 @@ func (r *run) drive(ctx context.Context) {
 	for _, g := range r.clients.Gates {
 		g.Open()
 	}
-	if !waitFor(&workers, endPatience) {
+	if !machine.WaitFor(&workers, endPatience) {
 		r.stuck = append(r.stuck, fmt.Sprintf("workers have not ended %v after they were told to", endPatience))
 	}
 	r.clients.Children.Stop(endPatience / 2)
@@ -179,19 +179,6 @@ func (r *run) startWorkers(ctx context.Context, group *sync.WaitGroup) {
 			}
 			group.Go(func() { w.Run(ctx) })
 		}
-	}
-}
-
-func waitFor(group *sync.WaitGroup, within time.Duration) bool {
-	done := make(chan struct{})
-	go func() { group.Wait(); close(done) }()
-	timer := time.NewTimer(within)
-	defer timer.Stop()
-	select {
-	case <-done:
-		return true
-	case <-timer.C:
-		return false
 	}
 }
 

@@ -168,6 +168,20 @@ func SleepUntil(ctx context.Context, t time.Time) bool {
 	}
 }
 
+// WaitFor waits for a group, and returns false if it takes longer.
+func WaitFor(group *sync.WaitGroup, within time.Duration) bool {
+	done := make(chan struct{})
+	go func() { group.Wait(); close(done) }()
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
 // Stop ends it.
 func (m *Machine) Stop() {
 	m.cancel()

@@ -1,4 +1,4 @@
-package chaos
+package leftovers
 
 import (
 	"fmt"
@@ -174,16 +174,4 @@ func (r *rounds) notes() []string {
 	}
 	return []string{fmt.Sprintf("after each of %d rounds of %d acquisitions: %s", len(r.after), r.size,
 		strings.Join(series, "; "))}
-}
-
-// leftGoroutines finds, in any scenario, that holds left goroutines of the subject before its clients were closed.
-func leftGoroutines(goroutines, acquisitions int) []oracle.Violation {
-	if acquisitions < 300 || goroutines <= 300+acquisitions/2 {
-		return nil
-	}
-	return []oracle.Violation{{
-		Oracle: oracle.NameGrowth,
-		Text: fmt.Sprintf("after %d acquisitions, when all holds had been released, the subject had %d goroutines",
-			acquisitions, goroutines),
-	}}
 }

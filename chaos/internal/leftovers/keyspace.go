@@ -1,4 +1,4 @@
-package chaos
+package leftovers
 
 import (
 	"context"
@@ -12,10 +12,10 @@ import (
 // lasting is the least time to live of a key that counts as permanent.
 const lasting = time.Hour
 
-// lookAtKeys lists the keys of each master that live for long; nothing of one that can't tell.
-func (r *run) lookAtKeys(ctx context.Context) []map[string]time.Duration {
-	out := make([]map[string]time.Duration, len(r.fleet.Masters))
-	for i, m := range r.fleet.Masters {
+// longLived lists the keys of each master that live for long; nothing of one that can't tell.
+func longLived(ctx context.Context, fleet *masters.Fleet) []map[string]time.Duration {
+	out := make([]map[string]time.Duration, len(fleet.Masters))
+	for i, m := range fleet.Masters {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		keys, err := masters.Keyspace(bounded, m)
 		cancel()

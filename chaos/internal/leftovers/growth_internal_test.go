@@ -1,4 +1,4 @@
-package chaos
+package leftovers
 
 import (
 	"slices"
@@ -9,11 +9,11 @@ import (
 )
 
 func TestHazard137GoroutinesThatStayForEachHoldAreFound(t *testing.T) {
-	if found := leftGoroutines(900, 200); len(found) > 0 {
+	if found := manyGoroutines(900, 200); len(found) > 0 {
 		t.Errorf("of few holds: %v", found)
 	}
 	for goroutines, want := range map[int]int{290: 0, 750: 0, 900: 1} {
-		if found := leftGoroutines(goroutines, 1000); len(found) != want {
+		if found := manyGoroutines(goroutines, 1000); len(found) != want {
 			t.Errorf("%d goroutines: %v", goroutines, found)
 		}
 	}

@@ -1,4 +1,4 @@
-package chaos
+package leftovers
 
 import (
 	"bytes"
@@ -8,7 +8,6 @@ import (
 	"runtime/pprof"
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 )
@@ -20,36 +19,32 @@ import (
 // is not counted; nor are goroutines of clients in separate processes.
 const label = "redlock-chaos-run"
 
-var runs atomic.Uint64
-
-// labelled calls f in this goroutine with the run's label.
-func (r *run) labelled(ctx context.Context, f func(ctx context.Context)) {
-	pprof.Do(ctx, pprof.Labels(label, r.label), f)
+// Labelled calls f in this goroutine with the run's label.
+func (s *Search) Labelled(ctx context.Context, f func(ctx context.Context)) {
+	pprof.Do(ctx, pprof.Labels(label, s.label), f)
 }
 
-// lookForLeaks waits until the subject's goroutines have ended, but not longer than the limit. It is for after the
-// clients have been closed.
-func (r *run) lookForLeaks(ctx context.Context) {
-	r.machine.Await(ctx, r.limits().Goroutines, func() bool {
-		n, stack, err := goroutinesOf(r.label)
-		if err != nil {
-			r.unexpectedError("looking for goroutines", err)
-			return true
-		}
-		r.left, r.leftAt = n, stack
-		return n == 0
-	})
-}
-
-// leaks is the result of lookForLeaks.
-func (r *run) leaks() []oracle.Violation {
-	if r.left == 0 {
+// leaks judges what LookAfter found.
+func (s *Search) leaks(now int64) []oracle.Violation {
+	if s.left == 0 {
 		return nil
 	}
 	return []oracle.Violation{{
-		Oracle: oracle.NameLeak, At: r.recorder.Now(),
-		Text: fmt.Sprintf("%d goroutines are left %v after the clients were closed; the first is in %s", r.left,
-			r.limits().Goroutines, r.leftAt),
+		Oracle: oracle.NameLeak, At: now,
+		Text: fmt.Sprintf("%d goroutines are left %v after the clients were closed; the first is in %s", s.left,
+			s.Settle, s.leftAt),
+	}}
+}
+
+// manyGoroutines finds, in any scenario, that holds left goroutines of the subject before its clients were closed.
+func manyGoroutines(goroutines, acquisitions int) []oracle.Violation {
+	if acquisitions < 300 || goroutines <= 300+acquisitions/2 {
+		return nil
+	}
+	return []oracle.Violation{{
+		Oracle: oracle.NameGrowth,
+		Text: fmt.Sprintf("after %d acquisitions, when all holds had been released, the subject had %d goroutines",
+			acquisitions, goroutines),
 	}}
 }
 
