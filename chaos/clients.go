@@ -49,8 +49,8 @@ func (r *run) openClients(ctx context.Context) error {
 
 func (r *run) newMembers(ctx context.Context) *clients.Members {
 	return &clients.Members{
-		Open: r.openClient, Use: r.reach.Use, Labelled: r.leftovers.Labelled, Failed: r.unexpectedError, Ordered: r.plan.Inside,
-		Cut: ctx.Done(),
+		Open: r.openClient, Use: r.reach.Use, Labelled: r.leftovers.Labelled, Failed: r.unexpectedError,
+		Ordered: r.plan.Inside, Cut: ctx.Done(),
 	}
 }
 

@@ -53,7 +53,11 @@ func Controls() []Control {
 		{controls.New(controls.IdleRelease), "", own, "calm", NameReleased, 4 * sec},
 		{controls.New(controls.Litter), "", own, "calm", NameKeyspace, 4 * sec},
 		{controls.New(controls.Liar), "", own, "many-keys", oracle.NameAvailability, 4 * sec},
-		{subject.Redlock{Label: "redlock:no-joint-step", Hasty: true}, "", own, "membership", oracle.NameOverlap, 8 * sec},
+		{
+			subject.Redlock{Label: "redlock:no-joint-step", Hasty: true},
+			"", own, "membership", oracle.NameOverlap,
+			8 * sec,
+		},
 		{controls.New(controls.StoppedClock), "", own, "stopped-clients", oracle.NameOverlap, 8 * sec},
 	}
 	for _, e := range controls.Catalogue() {

@@ -16,8 +16,9 @@ func (r *run) judge() *Report {
 		Scenario: r.plan.Scenario, Text: r.plan.Text, Inside: r.plan.Inside, Workload: r.profile.Name,
 		Masters: r.plan.Masters, Clients: r.plan.Clients, DurationMS: r.lasted.Milliseconds(), Started: r.started,
 		Observed: r.injector.Observed, Unavailable: r.injector.Unavailable, UnexpectedErrors: r.unexpected,
-		Errors: r.errors, Notes: r.notes, Plan: r.plan, OwnOracles: make(map[string]string), GoroutinesLeft: r.leftovers.Goroutines(),
-		Crowded: r.leftovers.Crowded(), History: r.recorder.Events(), Samples: r.watch.samples,
+		Errors: r.errors, Notes: r.notes, Plan: r.plan, OwnOracles: make(map[string]string),
+		GoroutinesLeft: r.leftovers.Goroutines(), Crowded: r.leftovers.Crowded(),
+		History: r.recorder.Events(), Samples: r.watch.samples,
 		Watched: r.watch.keys, Votes: r.votes.perMaster(), VoteBucket: r.votes.bucket, Ballots: r.votes.ballots,
 	}
 	if r.cfg.Neighbours {

@@ -164,7 +164,8 @@ func (r *run) startWorkers(ctx context.Context, group *sync.WaitGroup) {
 		}
 		for i := range perClient {
 			w := workload.Worker{
-				Client: c, Number: i, Locker: locker, Sink: r.recorder, Profile: r.profile.Of(i), Gate: r.clients.Gates[c],
+				Client: c, Number: i, Locker: locker, Sink: r.recorder, Profile: r.profile.Of(i),
+				Gate:   r.clients.Gates[c],
 				Fenced: fenced,
 				Rand:   rand.New(rand.NewPCG(r.plan.Seed, uint64(c*perClient+i)+100)), Checked: r.checked,
 				Unchecked:  r.unchecked,
@@ -174,7 +175,8 @@ func (r *run) startWorkers(ctx context.Context, group *sync.WaitGroup) {
 		}
 		for i, p := range r.neighbours(c) {
 			w := workload.Worker{
-				Client: c, Number: perClient + i, Locker: locker, Sink: r.recorder, Profile: p, Gate: r.clients.Gates[c],
+				Client: c, Number: perClient + i, Locker: locker, Sink: r.recorder, Profile: p,
+				Gate: r.clients.Gates[c],
 				Rand: rand.New(rand.NewPCG(r.plan.Seed, uint64(c*perClient+i)+10_000)), Unexpected: r.unexpectedError,
 			}
 			group.Go(func() { w.Run(ctx) })

@@ -70,8 +70,8 @@ func FindSubject(name string) (workload.Subject, error) {
 	return nil, fmt.Errorf("chaos: no subject %q; there are %v", name, names)
 }
 
-// Kind is a correct lock that lacks something. The harness must not convict it in any scenario. It skips a scenario
-// that needs what the lock lacks.
+// Kind is a correct lock that lacks something. The harness must not convict it in any scenario. It skips scenarios
+// that need the missing ability.
 type Kind struct {
 	// Lacks names the missing ability.
 	Lacks   string

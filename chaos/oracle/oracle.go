@@ -31,30 +31,6 @@ const (
 	NameVictims        = "victims"
 )
 
-// The names of findings that take more than a history: what the harness saw on the masters and in its own process.
-const (
-	// NameReleased is of releases that released nothing.
-	NameReleased = "released"
-	// NameOwner is of holds with an owner that no master has.
-	NameOwner = "owner"
-	// NameKeyspace is of keys that a lock leaves on the masters permanently.
-	NameKeyspace = "keyspace"
-	// NameLeak is of goroutines which the subject leaves behind.
-	NameLeak = "goroutine-leak"
-	// NameGrowth is of goroutines, heap or connections that grow with each hold.
-	NameGrowth = "growth"
-)
-
-// Names lists all of them.
-func Names() []string {
-	return []string{
-		NameOverlap, NameTokenOrder, NameTokens, NameContinuity, NameForeignRelease, NameDoneAfterBound, NameOrphan,
-		NameRegister, NameAvailability, NameLiveness, NameRecovery, NameReentry, NameKept, NameOutage, NameOperations,
-		NameContext, NameService, NamePace, NameVictims, NameValidity, NameFaults, NameLeak, NameGrowth, NameReleased,
-		NameOwner, NameKeyspace,
-	}
-}
-
 // Violation is one broken promise.
 type Violation struct {
 	// Oracle is the name of the oracle that found it.

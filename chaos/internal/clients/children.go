@@ -17,7 +17,7 @@ import (
 // Children are the clients that are processes. The first clients are; the others are goroutines.
 type Children struct {
 	Recorder *history.Recorder
-	// Options are for a client's process, of which nth were started before.
+	// Options returns the options of a client's process. nth is the number of processes that were started before.
 	Options func(client, nth int) workload.ChildOptions
 	Rand    *rand.Rand // guarded by mu
 
@@ -106,7 +106,8 @@ func (c *Children) Pause() (masters.Injection, error) {
 	if err := child.Pause(); err != nil {
 		return masters.Injection{}, err
 	}
-	return masters.Injection{Observed: "its process is stopped", Heal: func(context.Context) error { return child.Resume() }}, nil
+	heal := func(context.Context) error { return child.Resume() }
+	return masters.Injection{Observed: "its process is stopped", Heal: heal}, nil
 }
 
 // setClock sets the clock of a client's process, and returns the time of day that the process then has.

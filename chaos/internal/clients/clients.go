@@ -1,4 +1,4 @@
-// Package clients has the clients of a run, and what can be done to them: other masters, other clocks, a stop, an end.
+// Package clients runs the clients of a lock. It gives them other masters and other clocks, stops them and ends them.
 package clients
 
 import (
@@ -6,7 +6,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// Clients are those of one run.
+// Clients are the clients of one run.
 type Clients struct {
 	Recorder *history.Recorder
 	Lockers  []workload.Locker    // by client; nil for clients that are processes of the harness

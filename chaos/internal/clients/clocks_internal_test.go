@@ -11,7 +11,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// asProcess is a client in a process of its own.
+// asProcess is a client in a separate process.
 type asProcess struct {
 	workload.Locker
 	stopped bool

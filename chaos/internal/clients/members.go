@@ -21,7 +21,7 @@ import (
 // with only the old masters has been closed.
 type Members struct {
 	Open     func(ctx context.Context, client int, c Configuration) (workload.Locker, error)
-	Use      func(client int, sets [][]int) (end func()) // notes whose majorities a client needs
+	Use      func(client int, sets [][]int) (end func()) // notes the sets that a client needs majorities of
 	Labelled func(ctx context.Context, f func(ctx context.Context))
 	Failed   func(op string, err error)
 	Ordered  bool            // no two clients may be further apart than one step

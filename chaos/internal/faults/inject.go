@@ -1,4 +1,4 @@
-// Package faults carries out the steps of a plan, and knows which masters each client can reach meanwhile.
+// Package faults carries out the steps of a plan. It counts the masters that each client can reach.
 package faults
 
 import (
@@ -38,7 +38,8 @@ type Injector struct {
 	on    map[string]int
 	fired int
 
-	// Observed has what was seen of each fault, Unavailable why a fault can't be done here, Failures what went wrong.
+	// Observed has the observed effect of each fault, Unavailable the reason why a fault can't be done here. Failures are
+	// faults that went wrong.
 	// Read them when Run has returned.
 	Observed, Unavailable map[string]string
 	Failures              []string

@@ -109,8 +109,8 @@ func (r *rounds) judge() []oracle.Violation {
 	for _, m := range r.measures() {
 		if !grows(r.after, m) {
 			if m.hides != "" && falls(r.after, m) {
-				text := fmt.Sprintf("the number of %s fell within %d acquisitions: %s; %s, which may hide growth", m.what,
-					r.size, r.series(m), m.hides)
+				text := fmt.Sprintf("the number of %s fell within %d acquisitions: %s; %s, which may hide growth",
+					m.what, r.size, r.series(m), m.hides)
 				out = append(out, oracle.Violation{Oracle: oracle.NameGrowth, Unknown: true, Text: text})
 			}
 			continue
@@ -139,7 +139,7 @@ func grows(after []footprint, m measure) bool {
 	return true
 }
 
-// falls reports whether a number falls by more in a round than it would have to grow in a third of them.
+// falls reports whether a number falls in a round by more than a third of the rounds must add to count as growth.
 func falls(after []footprint, m measure) bool {
 	for i := 1; i < len(after); i++ {
 		if m.grown(after[i], after[i-1]) > m.least {

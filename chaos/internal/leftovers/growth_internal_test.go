@@ -75,7 +75,7 @@ func fell(v oracle.Violation) bool {
 	return v.Unknown && strings.Contains(v.Text, "which may hide growth")
 }
 
-// A lock may have kept something in the same rounds in which something else gave more memory back.
+// A lock may keep memory in the same round in which another part of the process gives more memory back.
 func TestNothingIsKnownOfAHeapThatFalls(t *testing.T) {
 	for name, tt := range map[string]struct {
 		numbers []int
@@ -95,7 +95,7 @@ func TestNothingIsKnownOfAHeapThatFalls(t *testing.T) {
 		}
 	}
 	r := series(kinds["kB of heap"], 900, 400, 400, 400, 400, 400, 400)
-	r.after[0].connections = 10 // they took their buffers with them when they were closed
+	r.after[0].connections = 10 // closed connections give their buffers back
 	if found := r.judge(); len(found) > 0 {
 		t.Errorf("found %v", found)
 	}

@@ -25,7 +25,7 @@ var (
 type Search struct {
 	Fleet   *masters.Fleet
 	Machine *machine.Machine
-	// Settle is for how long goroutines may outlive what they are for.
+	// Settle is how long goroutines may outlive their holds and clients.
 	Settle time.Duration
 
 	label   string            // of the goroutines that call the subject
@@ -33,7 +33,7 @@ type Search struct {
 	rounds  *rounds           // nil: none
 	grown   int               // goroutines of the subject when all holds had been released
 	left    int               // goroutines of the subject when its clients were closed
-	leftAt  string            // where the first of them is
+	leftAt  string            // the stack of the first
 
 	keysBefore, keysAfter []map[string]time.Duration // by master: those that live for long
 }
@@ -59,7 +59,7 @@ func (s *Search) LookReleased(ctx context.Context) {
 	})
 }
 
-// LookAfter is for when the clients were closed. It waits until the subject's goroutines have ended, but not longer than
+// LookAfter is for when the clients were closed. It waits until the subject's goroutines have ended, at most for
 // Settle.
 func (s *Search) LookAfter(ctx context.Context) (err error) {
 	s.Machine.Await(ctx, s.Settle, func() bool {
@@ -76,7 +76,7 @@ func (s *Search) Goroutines() int { return s.left }
 // Crowded reports that another run in this process kept the heap from being judged.
 func (s *Search) Crowded() bool { return s.rounds != nil && s.rounds.crowded }
 
-// Judge returns what was left that should not be, after so many acquisitions of so many keys.
+// Judge returns leftovers that grow with the number of acquisitions, and goroutines that outlived their clients.
 func (s *Search) Judge(now int64, keys, acquisitions int) []oracle.Violation {
 	return slices.Concat(s.leaks(now), manyGoroutines(s.grown, acquisitions), s.rounds.judge(),
 		litter(s.keysBefore, s.keysAfter, keys, acquisitions))

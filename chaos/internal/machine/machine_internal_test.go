@@ -71,7 +71,7 @@ func TestAProxyThatAnswersLateIsAStall(t *testing.T) {
 		case n == 10:
 			cancel()
 		default:
-			now.Add(5 * ms) // as far away as it is
+			now.Add(5 * ms) // its distance
 		}
 	}))
 	defer server.Close()

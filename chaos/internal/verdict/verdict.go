@@ -15,7 +15,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// Facts are what a run saw. Judge reads them and asks nobody.
+// Facts are the observations of a run. Judge needs nothing else.
 type Facts struct {
 	// Report has all that needs no judgement, with the history and the looks at masters. Judge fills in the rest. If it
 	// has Neighbours, Judge counts how they fared.
@@ -35,9 +35,9 @@ type Facts struct {
 	// Failures are faults that went wrong. Can returns why a fault is not available.
 	Failures []string
 	Can      func(plan.Fault) error
-	// Stuck is what did not end in time.
+	// Stuck names workers and clients that did not end in time.
 	Stuck []string
-	// Found is what the harness found in its own process and in the keyspace of the masters.
+	// Found are findings in the harness's process and in the keyspace of the masters.
 	Found []oracle.Violation
 	// Own has the caller's oracles judge. What those in Always find is a violation in all scenarios.
 	Own    func(*history.View) []oracle.Violation
@@ -147,7 +147,7 @@ func promised(x oracle.Violation, v *history.View, inside bool) bool {
 	}
 }
 
-// describe fills in what the history says without a judgement.
+// describe fills in the numbers of the history.
 func (f *Facts) describe(v *history.View) {
 	rep, l := f.Report, f.Limits
 	rep.Service = oracle.Serve(v, l.Settle)

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/report"
 )
 
-// dead is a run in which a client has a majority and never gets the key.
+// dead is the history of a client that has a majority and never gets the key.
 func dead() []history.Event {
 	var events []history.Event
 	for i := range uint64(20) {
@@ -24,7 +24,7 @@ func dead() []history.Event {
 	return events
 }
 
-// Where nobody knows which masters were in reach, a run of a dead lock is no evidence against it.
+// While the reach of masters is unknown, a run of a dead lock is no evidence against it.
 func TestNobodyIsConvictedWhereTheReachOfMastersIsUnknown(t *testing.T) {
 	end := int64(20 * time.Second)
 	for _, tt := range []struct {
