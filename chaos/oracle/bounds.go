@@ -121,7 +121,8 @@ func ExtensionContinuity(v *history.View) []Violation {
 			a := &v.Attempts[i]
 			spans = appendSpans(spans, a, i)
 			if last := lastExtension(a); last >= 0 {
-				kept = append(kept, span{start: a.Return, end: min(a.Extensions[last].Return, a.Extensions[last].Until), attempt: i})
+				x := a.Extensions[last]
+				kept = append(kept, span{start: a.Return, end: min(x.Return, x.Until), attempt: i})
 			}
 		}
 		if len(kept) == 0 {
