@@ -92,16 +92,6 @@ func (l *Locker) patience(ctx context.Context) (context.Context, func()) {
 	return patience, func() { timer.Stop(); enough() }
 }
 
-// isClosing reports that Close has begun.
-func (l *Locker) isClosing() bool {
-	select {
-	case <-l.closing:
-		return true
-	default:
-		return false
-	}
-}
-
 // drain waits for the locks and the janitor. If ctx ends first, its error lists the remaining keys.
 func (l *Locker) drain(ctx context.Context) error {
 	select {

@@ -1,12 +1,11 @@
 package redlock
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"reflect"
-	"slices"
 	"time"
+
+	"github.com/seed-624411e5/redlock/internal/lockcontext"
 )
 
 // Done returns a channel that is closed when the lock is over: released, lost, or about to lapse. It closes a [Grace]
@@ -40,55 +39,13 @@ func (k *Lock) Context(parent context.Context) context.Context {
 	if k.isNone() {
 		return cancelled(parent, ErrNotHeld)
 	}
-	k.mu.Lock()
-	c := k.contexts.last(parent)
-	k.mu.Unlock()
-	if c != nil {
-		return c
-	}
-	c = &lockContext{lock: k, parent: parent}
-	c.Context, c.cancel = context.WithCancelCause(parent)
-	over := k.hold.Over()
-	k.mu.Lock()
-	if over = cmp.Or(over, k.over); over == nil {
-		k.contexts.add(c)
-	}
-	k.mu.Unlock()
-	if over != nil {
-		c.cancel(over)
-	}
-	return c
+	return k.contexts.New(parent, &k.hold)
 }
 
 func cancelled(parent context.Context, cause error) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
 	cancel(cause)
 	return ctx
-}
-
-// lockContext is a context that asks its lock.
-type lockContext struct {
-	context.Context
-	parent context.Context
-	lock   *Lock
-	cancel context.CancelCauseFunc
-}
-
-// lockContextKey is the key under which a lockContext returns itself.
-type lockContextKey struct{}
-
-func (c *lockContext) Value(key any) any {
-	if key == (lockContextKey{}) {
-		return c
-	}
-	return c.Context.Value(key)
-}
-
-func (c *lockContext) Err() error {
-	if over := c.lock.Err(); over != nil {
-		c.cancel(over)
-	}
-	return c.Context.Err()
 }
 
 // FromContext returns the lock to which ctx belongs: ctx is the lock's [Lock.Context], the context that [Locker.Do]
@@ -98,43 +55,11 @@ func FromContext(ctx context.Context) (lock *Lock, ok bool) {
 	if ctx == nil {
 		return nil, false
 	}
-	c, ok := ctx.Value(lockContextKey{}).(*lockContext)
-	if !ok {
+	c := lockcontext.Of(ctx)
+	if c == nil {
 		return nil, false
 	}
-	return c.lock, true
-}
-
-// pruneAt is the number of contexts from which a hold drops the contexts that have ended.
-const pruneAt = 32
-
-// contexts has the contexts of one hold that end with it. The lock's mutex guards them.
-type contexts struct {
-	live    []*lockContext
-	pruneAt int // the length at which those that have ended are dropped
-}
-
-// last returns the latest context if it is one for parent: the same parent gets the same context.
-func (cs *contexts) last(parent context.Context) *lockContext {
-	if n := len(cs.live); n > 0 && sameContext(cs.live[n-1].parent, parent) {
-		return cs.live[n-1]
-	}
-	return nil
-}
-
-// add keeps c until the hold is over. It drops contexts with an ended parent each time the list has doubled. So a
-// long hold keeps at most twice the contexts in use, and add is cheap on average.
-func (cs *contexts) add(c *lockContext) {
-	if len(cs.live) >= max(cs.pruneAt, pruneAt) {
-		cs.live = slices.DeleteFunc(cs.live, func(c *lockContext) bool { return c.Context.Err() != nil })
-		cs.pruneAt = 2 * len(cs.live)
-	}
-	cs.live = append(cs.live, c)
-}
-
-// sameContext reports that two contexts are one; of kinds that can't be compared, that is not known.
-func sameContext(a, b context.Context) bool {
-	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.ValueOf(a).Comparable() && a == b
+	return lockOf(c.Hold), true
 }
 
 // Do acquires the lock, runs fn while renewing it, and releases it, also when fn panics. fn's context is cancelled,

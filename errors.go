@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-624411e5/redlock/internal/cause"
 	"github.com/seed-624411e5/redlock/internal/contend"
+	"github.com/seed-624411e5/redlock/internal/generation"
 	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/owner"
 	"github.com/seed-624411e5/redlock/single"
@@ -202,6 +203,20 @@ func (k *handle) Reason(why hold.Why, lost *hold.Result) error {
 		}
 	}
 	return overErrors[why]
+}
+
+// outdated returns the error of an outdated configuration, and nil while it is not known to be one.
+func (l *Locker) outdated() error {
+	newer := l.crowd.Generations.State().Newer
+	if newer == nil {
+		return nil
+	}
+	return l.outdatedBy(*newer, l.opts.Generation)
+}
+
+func (l *Locker) outdatedBy(newer generation.Newer, own uint64) error {
+	return fmt.Errorf("%w: generation %d is in use, says %s, and this is generation %d",
+		ErrOutdated, newer.Generation, l.names[newer.Master], own)
 }
 
 // The errors of waits that others of the process are in the way of.

@@ -21,9 +21,7 @@ func OutageSince(l *Locker) time.Duration { return l.crowd.Outage.Since() }
 
 // OpenedByDialJoint is the masters that DialJoint opens, and how it ends.
 func OpenedByDialJoint(ctx context.Context, before, after []string) ([]Master, error) {
-	d, err := newDialing(ctx, Options{})
-	if err == nil {
-		_, err = d.joint(before, after)
-	}
+	d := newDialing(ctx, Options{})
+	_, err := d.joint(before, after)
 	return d.opened, err
 }

@@ -18,32 +18,8 @@ import (
 // apart: they know only an owner value, and both processes would have it. So the new process replaces that value by a
 // new one, on a quorum, in one step on each master (single.Transfer). If the key still has the old owner, it gets the
 // new owner. This is an acquisition, except that it finds the key held by the old owner instead of free. Its fencing
-// token and its bound are found as in any other acquisition. These failures are possible:
-//
-//   - The old process goes on. So the method that makes a Handover (Lock.Handover) first ends the hold there. From
-//     then on the lock is over for every goroutine of that process, and is neither renewed nor released.
-//   - Two processes get the same Handover: a message was sent twice, or a file was read twice. A master has the old
-//     value once. So at most one process replaces it on a quorum, and the other releases its keys. If neither has a
-//     quorum, both release, and the lock is free.
-//   - An extension or a repair of the old process arrives late: it finds another owner, and changes nothing. If it
-//     comes first, it prolongs a key that is there.
-//   - During the handover other clients ask for the key, are refused, and raise its counters. The new token is above
-//     these counters.
-//   - The hold has lapsed, another owner has had the key, and then a late request of the old process sets the key
-//     again. When the old process hands over, it knows the masters to which such a request may be on its way. These
-//     masters don't count, nor do masters with other names, which may be the same servers. If too few are left, no
-//     process attaches. On each of the other masters the key has been there all the time, so no other owner has had a
-//     quorum of these masters.
-//   - The key is gone, or another's, or fewer than a quorum have it: no quorum replaces a value that is not there.
-//   - The answers are lost. A repeated request finds the new owner, and is granted. If the quorum is in doubt, the
-//     attempt ends like an acquisition: every key that it may have got is released, even if it arrives late. Another
-//     attempt succeeds if a quorum still has the old owner.
-//   - A process with an older version attaches, too. That version took the token after the old one, and left the
-//     owner. It would find that the key is another owner's, or lose the key while it believes to have it. So the text
-//     of a Handover names the protocol version.
-//
-// The new token also keeps the old process away from the resource if its work goes on although the hold is over.
-// docs/operate/handover.md has the table.
+// token and its bound are found as in any other acquisition. docs/evidence/cases.md says what can go wrong, and why two
+// processes never have the lock.
 
 // Handover is all that another process needs to continue a lock: see [Lock.Handover]. [Handover.Secret] is the text
 // to send. It is a secret: anyone who has it can take the lock over, or release it. fmt, log/slog and encoders do not

@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-624411e5/redlock/internal/contend"
 	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/lane"
+	"github.com/seed-624411e5/redlock/internal/lockcontext"
 	"github.com/seed-624411e5/redlock/internal/owner"
 	"github.com/seed-624411e5/redlock/internal/surplus"
 )
@@ -22,14 +23,11 @@ import (
 // The end of a lock does not stop the holder's work: the holder does. Watch Done or work under Context. Ask Err
 // before a step that can't be undone. Let the resource check fencing tokens where it can.
 type Lock struct {
-	locker *Locker
-	spec   *spec
-	hold   hold.Hold
-
-	mu          sync.Mutex // guards what follows; no other mutex is taken under it
-	over        error      // why the hold is over, once its contexts have ended
-	contexts    contexts
-	unconfirmed *QuorumError // what Release returns if it was not won
+	locker      *Locker
+	spec        *spec
+	hold        hold.Hold
+	contexts    lockcontext.Contexts
+	unconfirmed atomic.Pointer[QuorumError] // what Release returns if it was not won
 }
 
 // acquisition is a spec as the waiters know it: it makes the locks.
@@ -79,16 +77,8 @@ func (s *spec) result(ctx context.Context, h *hold.Hold, f *contend.Failure) (*L
 // handle is a Lock as its hold knows it.
 type handle Lock
 
-// Over implements [hold.Handle]: it ends the contexts of the lock.
-func (k *handle) Over(reason error) {
-	k.mu.Lock()
-	live := k.contexts.live
-	k.over, k.contexts.live = reason, nil
-	k.mu.Unlock()
-	for _, c := range live {
-		c.cancel(reason)
-	}
-}
+// Over implements [hold.Handle].
+func (k *handle) Over(reason error) { k.contexts.End(reason) }
 
 // Answered implements [hold.Handle].
 func (k *handle) Answered(c *lane.Call, refused bool) {
@@ -284,17 +274,16 @@ func (k *Lock) Release(ctx context.Context) error {
 	}
 	k.hold.Release(k.spec.MinHold > 0 && surplus.Is(ctx))
 	why, lost, over := k.hold.Outcome()
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	switch {
 	case why == hold.Passed, why == hold.Released && lost == nil:
 		return nil
 	case why != hold.Released:
 		return over
-	case k.unconfirmed == nil: // kept, because answers that come later would change it
-		k.unconfirmed = k.locker.quorumError(lost, k.locker.decisive(&lost.Facts), releaseReasons[lost.Verdict], nil)
 	}
-	return k.unconfirmed
+	// the first is kept, because answers that come later would change it
+	k.unconfirmed.CompareAndSwap(nil,
+		k.locker.quorumError(lost, k.locker.decisive(&lost.Facts), releaseReasons[lost.Verdict], nil))
+	return k.unconfirmed.Load()
 }
 
 // lost reports of a lock that was released that it was over before that.

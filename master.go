@@ -130,59 +130,48 @@ func NewMaster(client redis.UniversalClient) (Master, error) {
 // answers. [Locker.Check] tells whether it can connect. If ctx has ended already, Dial opens nothing and returns
 // ctx's error; ctx has no other effect.
 func Dial(ctx context.Context, urls []string, opts Options) (*Locker, error) {
-	d, err := newDialing(ctx, opts)
-	if err != nil {
-		return nil, err
-	}
-	return d.locker(func(opts Options) (*Locker, error) {
-		masters, err := d.dial(urls)
-		if err != nil {
-			return nil, err
-		}
-		return New(masters, opts)
-	})
+	d := newDialing(ctx, opts)
+	masters := d.dial(urls, "")
+	return d.locker(func() (*Locker, error) { return New(masters, d.opts) })
 }
 
 // Open makes a Locker over the masters at these addresses. Use it for settings that a URL can't express: your own
 // authority or client certificate (TLSConfig), credentials that change (CredentialsProvider), a Dialer. [single.Open]
 // says which settings a lock overrules; [single.ParseURL] makes options from a URL. In all else Open is as [Dial].
 func Open(masters []*redis.Options, opts Options) (*Locker, error) {
-	opts, err := opts.withDefaults()
-	if err != nil {
-		return nil, err
+	d := newDialing(context.Background(), opts)
+	for i, master := range masters {
+		d.open(i, len(masters), master, nil, "")
 	}
-	d := &dialing{opts: opts}
-	return d.locker(func(opts Options) (*Locker, error) {
-		for i, master := range masters {
-			if _, err := d.open(i, len(masters), master, nil); err != nil {
-				return nil, err
-			}
-		}
-		return New(d.opened, opts)
-	})
+	return d.locker(func() (*Locker, error) { return New(d.opened, d.opts) })
 }
 
-// dialing opens masters, each URL once.
+// dialing opens masters, each URL once, until that fails.
 type dialing struct {
 	opts   Options
 	byURL  map[string]Master
 	opened []Master
+	err    error
 }
 
-func newDialing(ctx context.Context, opts Options) (*dialing, error) {
-	if ctx == nil {
-		return nil, invalid("nil context")
+func newDialing(ctx context.Context, opts Options) *dialing {
+	d := &dialing{byURL: make(map[string]Master)}
+	switch {
+	case ctx == nil:
+		d.err = invalid("nil context")
+	case ctx.Err() != nil:
+		d.err = fmt.Errorf("redlock: dial: %w", cause.Of(ctx))
+	default:
+		d.opts, d.err = opts.withDefaults()
 	}
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("redlock: dial: %w", cause.Of(ctx))
-	}
-	opts, err := opts.withDefaults()
-	return &dialing{opts: opts, byURL: make(map[string]Master)}, err
+	return d
 }
 
 // locker makes a Locker that closes the masters with itself. If that fails, they are closed at once: nothing was sent.
-func (d *dialing) locker(build func(Options) (*Locker, error)) (*Locker, error) {
-	l, err := build(d.opts)
+func (d *dialing) locker(build func() (*Locker, error)) (l *Locker, err error) {
+	if err = d.err; err == nil {
+		l, err = build()
+	}
 	if err != nil {
 		_ = closeAll(d.opened)
 		return nil, err
@@ -191,32 +180,34 @@ func (d *dialing) locker(build func(Options) (*Locker, error)) (*Locker, error) 
 	return l, nil
 }
 
-func (d *dialing) dial(urls []string) ([]Master, error) {
+// dial opens the masters of a set, which an error names.
+func (d *dialing) dial(urls []string, set string) []Master {
 	masters := make([]Master, len(urls))
 	for i, url := range urls {
-		if masters[i] = d.byURL[url]; masters[i] != nil {
-			continue
+		if d.byURL[url] == nil {
+			opt, err := single.ParseURL(url)
+			d.byURL[url] = d.open(i, len(urls), opt, err, set)
 		}
-		opt, err := single.ParseURL(url)
-		if masters[i], err = d.open(i, len(urls), opt, err); err != nil {
-			return nil, err
-		}
-		d.byURL[url] = masters[i]
+		masters[i] = d.byURL[url]
 	}
-	return masters, nil
+	return masters
 }
 
 // open opens master i of n, unless there is an error already.
-func (d *dialing) open(i, n int, opt *redis.Options, err error) (Master, error) {
+func (d *dialing) open(i, n int, opt *redis.Options, err error, set string) Master {
+	if d.err != nil {
+		return nil
+	}
 	var m *single.Master
 	if err == nil {
 		m, err = single.Open(opt, single.Options{RestartGuard: d.opts.RestartGuard, Clock: d.opts.Clock.Now})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: master %d of %d: %w", ErrInvalid, i+1, n, err)
+		d.err = fmt.Errorf("%w: master %d of %d: %w%s", ErrInvalid, i+1, n, err, set)
+		return nil
 	}
 	d.opened = append(d.opened, m)
-	return m, nil
+	return m
 }
 
 // closeAll closes those masters that can be closed.

@@ -7,27 +7,12 @@ import (
 	"slices"
 
 	"github.com/seed-624411e5/redlock/internal/address"
-	"github.com/seed-624411e5/redlock/internal/generation"
 	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/single"
 )
 
 // This file exchanges masters: Lockers over two sets, and generations that stop a Locker with an old set; see
 // internal/generation.
-
-// outdated returns the error of an outdated configuration, and nil while it is not known to be one.
-func (l *Locker) outdated() error {
-	newer := l.crowd.Generations.State().Newer
-	if newer == nil {
-		return nil
-	}
-	return l.outdatedBy(*newer, l.opts.Generation)
-}
-
-func (l *Locker) outdatedBy(newer generation.Newer, own uint64) error {
-	return fmt.Errorf("%w: generation %d is in use, says %s, and this is generation %d",
-		ErrOutdated, newer.Generation, l.names[newer.Master], own)
-}
 
 // Announce tells the masters that a configuration of this generation is in use, or soon will be. It returns nil once
 // a quorum keeps the number, with [NewJoint] a quorum of each set. Lockers whose [Options].Generation is two or
@@ -91,26 +76,13 @@ func NewJoint(before, after []Master, opts Options) (*Locker, error) {
 
 // DialJoint is [NewJoint] with URLs as [Dial] takes them. A master of both sets must have the same URL in both lists.
 func DialJoint(ctx context.Context, before, after []string, opts Options) (*Locker, error) {
-	d, err := newDialing(ctx, opts)
-	if err != nil {
-		return nil, err
-	}
-	return d.joint(before, after)
+	return newDialing(ctx, opts).joint(before, after)
 }
 
 // joint makes a Locker over two sets.
 func (d *dialing) joint(before, after []string) (*Locker, error) {
-	return d.locker(func(opts Options) (*Locker, error) {
-		old, err := d.dial(before)
-		if err != nil {
-			return nil, fmt.Errorf("%w (of the old masters)", err)
-		}
-		next, err := d.dial(after)
-		if err != nil {
-			return nil, fmt.Errorf("%w (of the new masters)", err)
-		}
-		return NewJoint(old, next, opts)
-	})
+	old, next := d.dial(before, " (of the old masters)"), d.dial(after, " (of the new masters)")
+	return d.locker(func() (*Locker, error) { return NewJoint(old, next, d.opts) })
 }
 
 // union returns the masters of both sets, each once, and the members of each set.

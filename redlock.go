@@ -254,6 +254,16 @@ func (l *Locker) Closing() <-chan struct{} {
 	return l.closing
 }
 
+// isClosing reports that Close has begun.
+func (l *Locker) isClosing() bool {
+	select {
+	case <-l.closing:
+		return true
+	default:
+		return false
+	}
+}
+
 // check refuses a Locker that New has not made. l may be nil.
 func (l *Locker) check() error {
 	if l == nil || l.closing == nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock/internal/contend"
+	"github.com/seed-624411e5/redlock/internal/lockcontext"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -212,8 +213,8 @@ func (s *spec) setGrace(allowance time.Duration) error {
 // Reentrant or Exclusive lock again, as its owner. A reader enters together with an outer reader. Any other
 // acquisition would wait for itself.
 func (s *spec) enter(ctx context.Context, l *Locker) error {
-	for c := contextOf(ctx); c != nil; c = contextOf(c.Context) {
-		outer := c.lock
+	for c := lockcontext.Of(ctx); c != nil; c = lockcontext.Of(c.Context) {
+		outer := lockOf(c.Hold)
 		if outer.locker != l || !intersect(outer.spec.Keys, s.Keys) || outer.Err() != nil {
 			continue
 		}
@@ -235,11 +236,6 @@ func (s *spec) enter(ctx context.Context, l *Locker) error {
 // enterable reports that the acquisition may become one more hold of owner.
 func (s *spec) enterable(owner string) bool {
 	return s.Kind != single.Shared && !s.Fenced && len(s.Keys) == 1 && (s.Owner == "" || s.Owner == owner)
-}
-
-func contextOf(ctx context.Context) *lockContext {
-	c, _ := ctx.Value(lockContextKey{}).(*lockContext)
-	return c
 }
 
 func intersect(a, b []string) bool {
