@@ -42,7 +42,7 @@ var (
 
 const many = 128 // holds that a master lists at most
 
-// row has the answers of all masters, and what they say in the set of the first three or five.
+// row has the answers of all masters of a set, and the holder that follows from these.
 type row struct {
 	name    string
 	answers inspect.Answers
