@@ -1,4 +1,4 @@
-//go:build linux && (amd64 || arm64)
+//go:build linux && (amd64 || arm64) && !race
 
 package wire
 
@@ -21,6 +21,9 @@ import (
 //     in the buffer than one reply. See [Conn.Overfull].
 //   - Before the commands leave, and it is read alone: it has an earlier time than the commands.
 //   - After the commands have left, before their reply: nothing distinguishes it, with or without a look.
+//
+// Builds with -race do without: the race detector knows from net's reads and writes, and not from bare system calls, that
+// what follows a reply follows the request. Two Lockers in one process order what they guard by nothing else.
 //
 // A kernel may give no times, or wrong ones. So times count only if the read before had a possible one (dated). After
 // a step of the wall clock backwards, one reply is taken for an early one, and its connection is closed.
