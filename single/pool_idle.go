@@ -23,23 +23,11 @@ func (p *pool) reuse(now time.Time) (*conn, error) {
 		}
 		c := p.popIdleLocked()
 		p.mu.Unlock()
-		if c == nil || !p.expired(c, now) && c.usable(now) {
+		if c == nil || !p.expired(c, now) && c.Clean() {
 			return c, nil
 		}
 		p.drop(c)
 	}
-}
-
-// freshFor is for how long a connection that was answered is used again without a look. Servers close connections that
-// are idle for much longer. In the worst case a server stops within this time, and one request is lost with it.
-const freshFor = 10 * time.Millisecond
-
-// usable reports that the next request can go out on an idle connection.
-func (c *conn) usable(now time.Time) bool {
-	if now.Sub(c.used) < freshFor {
-		return c.Fresh()
-	}
-	return c.Clean()
 }
 
 // popIdleLocked takes out the idle connection that was used last; nil if there is none.

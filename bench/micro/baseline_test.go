@@ -31,8 +31,7 @@ var counted = map[string]struct{ factor, plus float64 }{
 	"B/op":        {1.05, 64},
 	"commands/op": {1, 0.05},
 	"bytes-in/op": {1, 1},
-	// Of this process, as Linux counts them. Linux does not count recvmsg, which reads replies and their times. The Go
-	// runtime reads and writes sometimes, to wake itself.
+	// Of this process, as Linux counts them. The Go runtime writes sometimes, to wake itself.
 	"reads/op":  {1, 0.7},
 	"writes/op": {1, 0.7},
 }

@@ -17,7 +17,6 @@ type Conn struct {
 	conn   net.Conn
 	raw    syscall.RawConn // nil if the socket cannot be inspected
 	secure *filled         // of TLS
-	times  *arrivals       // nil if the kernel does not tell when bytes arrive
 	reader reader
 	under  net.Conn         // the connection to close: conn, or the one below TLS
 	peek   func(fd uintptr) // inspects the socket; made once, because it escapes
@@ -50,14 +49,10 @@ func newConn(conn net.Conn) (*Conn, error) {
 		c.raw = raw
 	}
 	c.peek = func(fd uintptr) { c.quiet = nothingToRead(fd) }
-	tcp, isTCP := conn.(*net.TCPConn) // a type that embeds one may do more when it reads or writes
-	_, isUnix := conn.(*net.UnixConn)
-	if c.raw != nil && (isTCP || isUnix) {
-		c.push = c.pushOnce
-	}
-	if c.raw != nil && isTCP {
-		if c.times = newArrivals(tcp, c.raw); c.times != nil {
-			from = c.times
+	switch conn.(type) {
+	case *net.TCPConn, *net.UnixConn: // a type that embeds one may do more when it writes
+		if c.raw != nil {
+			c.push = c.pushOnce
 		}
 	}
 	c.reader = reader{in: bufio.NewReaderSize(from, bufferSize)}
@@ -97,9 +92,6 @@ func (c *Conn) SendAndWait(commands []byte, deadline time.Time) error {
 	if err := c.conn.SetDeadline(deadline); err != nil {
 		c.broken = true
 		return err
-	}
-	if c.times != nil {
-		c.times.leaves()
 	}
 	c.unsent, c.pushed = commands, false
 	_ = c.raw.Read(c.push) // the wait begins before push is called, so the reply cannot be missed
@@ -178,16 +170,6 @@ func (c *Conn) Clean() bool {
 	default:
 		return c.silent()
 	}
-}
-
-// Fresh is Clean for a connection that was used a moment ago: its server is very likely still there. If the kernel
-// tells when bytes arrive, Fresh saves the look. Unasked bytes then make the next reply fail. If the server has hung up
-// since then, the next request is lost.
-func (c *Conn) Fresh() bool {
-	if c.times.sure() {
-		return c.Drained()
-	}
-	return c.Clean()
 }
 
 // silent looks at the socket. It uses Control, because Read would only report that the last request's deadline has
