@@ -64,7 +64,7 @@ func TestAViolatingPlanIsShrunkToTheStepsThatItNeeds(t *testing.T) {
 	if err != nil || rep.Verdict != "violation" {
 		t.Fatalf("%+v, %v", rep, err)
 	}
-	smaller, err := chaos.Shrink(t.Context(), cfg, rep, 30)
+	smaller, err := chaos.Shrink(t.Context(), cfg, rep, 60) // some show nothing on a busy machine
 	if err != nil {
 		t.Fatal(err)
 	}

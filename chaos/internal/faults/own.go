@@ -33,7 +33,7 @@ func injectOwn(ctx context.Context, f plan.Fault, on plan.Target) (_ masters.Inj
 	}
 	switch {
 	case injected.Observed == "":
-		err = errors.New("it was not Observed: its Injection has no Observed text")
+		err = errors.New("not observed: its Injection has no Observed text")
 	case f.Lasts && injected.Heal == nil:
 		err = errors.New("it lasts, and its Injection has no Heal")
 	default:
