@@ -108,10 +108,10 @@ func wants(t *testing.T, got *audit.Report, severity audit.Severity, master, wha
 	}
 }
 
-// ofABusyMachine tells whether f only notes that a master takes long to answer, which each master does on a busy machine.
+// ofABusyMachine tells whether f only notes that a master takes long to answer, as each does on a busy machine.
 func ofABusyMachine(f audit.Finding) bool {
-	return f.Severity == audit.Note &&
-		(strings.HasPrefix(f.What, "It answers in ") || strings.HasPrefix(f.What, "The rate of its clock is known only"))
+	return f.Severity == audit.Note && (strings.HasPrefix(f.What, "It answers in ") ||
+		strings.HasPrefix(f.What, "The rate of its clock is known only"))
 }
 
 func TestASoundSetHasNothingToMend(t *testing.T) {

@@ -30,7 +30,7 @@ func bugs(all []chaos.Control) string {
 		var found []string
 		for _, c := range all {
 			if c.Scenario == s.Name {
-				found = append(found, fmt.Sprintf("`%s` (%s)%s", c.Subject.Name(), c.Oracle, defect(c)))
+				found = append(found, fmt.Sprintf("%#q (%s)%s", c.Subject.Name(), c.Oracle, defect(c)))
 			}
 		}
 		if len(found) > 0 {
