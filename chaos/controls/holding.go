@@ -64,7 +64,7 @@ func closedAfter(d time.Duration) <-chan struct{} {
 // extensions are locks that extend wrongly.
 func extensions() []Entry {
 	const scenario, oracle = "lapsed-extension", "extension-continuity"
-	// claims extends by a script of its own and believes in the whole ttl.
+	// claims makes an entry that extends by this script, and then takes the whole ttl for valid.
 	claims := func(name, text, oracle, script string) Entry {
 		run := redis.NewScript(script)
 		return Entry{

@@ -62,8 +62,8 @@ type Report struct {
 	Service      oracle.Service `json:"service"`
 	// Operated counts releases, extensions and holds that were judged, and of these those that failed.
 	Operated oracle.Operated `json:"operated"`
-	// StalledMS is the time in milliseconds in which the machine did not let the run, or a part of it, go on. Starved
-	// means that this was more than half of what the limits allow, so the run may have missed something.
+	// StalledMS is for how many milliseconds the machine kept the run, or a part of it, waiting. Starved: that is more
+	// than half of the time that the limits allow, so the run may have missed something.
 	StalledMS float64 `json:"stalled_ms"`
 	Starved   bool    `json:"starved,omitempty"`
 	// Crowded means that another run in the same process kept the oracle of growth from judging the heap.
