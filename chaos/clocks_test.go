@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-624411e5/redlock/chaos"
 	"github.com/seed-624411e5/redlock/chaos/controls"
+	"github.com/seed-624411e5/redlock/chaos/plan"
 )
 
 // TestHazard136TheClocksOfProcessesOfTheHarnessAreSet: tokens from a process's time of day go back with it.
@@ -32,4 +33,20 @@ func TestHazard136TheClocksOfProcessesOfTheHarnessAreSet(t *testing.T) {
 			t.Error(summary(rep))
 		}
 	})
+}
+
+// TestFaultsMeetAClientWhoseProcessIsGone: two faults of a plan can hit one client.
+func TestFaultsMeetAClientWhoseProcessIsGone(t *testing.T) {
+	second := plan.Duration(time.Second)
+	p := &plan.Plan{
+		Scenario: "meeting", Text: "Faults of clients while one has no process.", Workload: "children", Seed: 5,
+		Clients: 4, Duration: 4 * second,
+		Steps: []plan.Step{
+			{At: second, For: 2 * second, Fault: plan.ChildKill},
+			{At: 3 * second / 2, For: second / 2, Fault: plan.ClientClock, Step: 60 * second},
+			{At: 3 * second / 2, For: second / 2, Fault: plan.ClientPause},
+			{At: 9 * second / 4, For: second / 2, Fault: plan.ChildPause},
+		},
+	}
+	mustPass(t, run(t, chaos.Config{Backend: "process", Plan: p}))
 }

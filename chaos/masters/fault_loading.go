@@ -23,12 +23,17 @@ var loading = Fault{
 }
 
 const (
-	// ballast is the number of keys to load. The server checks its connections every thousand keys,
-	// and sleeps at each key (its setting key-load-delay). Loading takes some seconds in all if
-	// Heal does not end the sleeps.
-	ballast = 60_000
+	// ballast is the number of keys to load. At each the server sleeps for loadDelay microseconds. Loading takes some
+	// seconds in all if Heal does not end the sleeps. A key fills more than a kilobyte of the file, after which the
+	// server looks at its connections. So even a server that is woken late answers soon.
+	ballast   = 150
+	loadDelay = "20000"
 
-	layBallast   = `for i = 1, tonumber(ARGV[1]) do redis.call('SET', KEYS[1] .. i, 'ballast') end return 0`
+	layBallast = `for i = 1, tonumber(ARGV[1]) do
+	local hex = {}
+	for j = 1, 50 do hex[j] = redis.sha1hex(i .. ':' .. j) end
+	redis.call('SET', KEYS[1] .. i, table.concat(hex))
+end return 0`
 	clearBallast = `for i = 1, tonumber(ARGV[1]) do redis.call('DEL', KEYS[1] .. i) end return 0`
 )
 
@@ -43,27 +48,30 @@ func load(ctx context.Context, m *process, _ Params) (Injection, error) {
 		}
 		return err
 	}
-	fail := func(err error) (Injection, error) {
+	fail := func(err error, undo func(context.Context) error) (Injection, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		return Injection{}, errors.Join(err, sweep(ctx))
+		return Injection{}, errors.Join(err, undo(ctx))
 	}
 	if err := m.client.Ping(ctx).Err(); errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT) {
 		return Injection{}, err // the server is gone and can't get it later
 	}
 	err := insist(ctx, func(ctx context.Context) error {
-		if err := m.client.Eval(ctx, layBallast, keys, ballast).Err(); err != nil || m.keeps {
+		if err := m.client.Eval(ctx, layBallast, keys, ballast).Err(); err != nil {
 			return err
+		}
+		if m.keeps {
+			return rewritten(ctx, m.client)
 		}
 		return m.client.Save(ctx).Err()
 	})
 	if err != nil {
-		return fail(err)
+		return fail(err, sweep)
 	}
 	pid := m.server.Pid()
-	err = m.server.RestartWith("--key-load-delay", "50", "--loading-process-events-interval-bytes", "1024")
+	err = m.server.RestartWith("--key-load-delay", loadDelay, "--loading-process-events-interval-bytes", "1024")
 	if err != nil {
-		return fail(errors.Join(err, m.server.Restart()))
+		return fail(errors.Join(err, m.server.Restart()), sweep)
 	}
 	heal := func(ctx context.Context) error {
 		serves := func(ctx context.Context) error {
@@ -80,7 +88,30 @@ func load(ctx context.Context, m *process, _ Params) (Injection, error) {
 		return redis.HasErrorPrefix(answer, "LOADING")
 	}
 	if !poll(ctx, 5*time.Second, loads) {
-		return Injection{}, errors.Join(answered("a GET", answer), heal(ctx))
+		return fail(answered("a GET", answer), heal)
 	}
 	return seen(heal, "process %d is gone, the next one answered: %v", pid, answer), nil
+}
+
+// rewritten has the server write its append-only file anew. It then begins with a snapshot, and during the load of one
+// the server looks at its connections more often than between commands.
+func rewritten(ctx context.Context, c *redis.Client) error {
+	if err := c.BgRewriteAOF(ctx).Err(); err != nil {
+		return err
+	}
+	for {
+		info, err := c.InfoMap(ctx, "persistence").Result()
+		if err != nil {
+			return err
+		}
+		has := info["Persistence"]
+		switch {
+		case has["aof_rewrite_in_progress"] == "1", has["aof_rewrite_scheduled"] == "1":
+			pause(ctx)
+		case has["aof_last_bgrewrite_status"] != "ok":
+			return errors.New("loading: the append-only file could not be rewritten")
+		default:
+			return ctx.Err()
+		}
+	}
 }

@@ -19,6 +19,9 @@ type Tally struct {
 	first  Violation
 }
 
+// Unjudged tells whether none of many operations could be judged.
+func (t *Tally) Unjudged() bool { return t.Judged == 0 && t.Ended >= 10 }
+
 // Operated counts how releases, extensions and holds fared. A hold fares badly if its Done closes in the first half of
 // its time.
 type Operated struct {
@@ -62,7 +65,7 @@ func Operations(v *history.View, settle time.Duration, atLeast float64) (o Opera
 func (t *Tally) finding(what string, atLeast float64, end int64) []Violation {
 	x := t.first
 	switch {
-	case t.Judged == 0 && t.Ended >= 10:
+	case t.Unjudged():
 		return []Violation{{
 			Oracle: NameOperations, At: end, Unknown: true, Text: fmt.Sprintf("none of %d %s could be judged: a "+
 				"majority was out of reach, or masters answered late", t.Ended, what),

@@ -273,4 +273,11 @@ func TestARunShowsNothingIfTheMachineGaveItNoTime(t *testing.T) {
 			t.Errorf("a run that judged %d of 100 attempts shows nothing: %v", judged, !want)
 		}
 	}
+	for judged, want := range map[int]bool{0: true, 1: false} {
+		slow := report.Report{Verdict: report.Unknown}
+		slow.Operated.Releases = oracle.Tally{Ended: 12, Judged: judged}
+		if slow.ShowsNothing() != want {
+			t.Errorf("a run that judged %d of 12 releases shows nothing: %v", judged, !want)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package clients
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -94,9 +95,13 @@ func (c *Children) Kill() (masters.Injection, error) {
 func (c *Children) Pause() (masters.Injection, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	child := c.all[c.Rand.IntN(len(c.all))]
+	alive := slices.DeleteFunc(slices.Clone(c.all), func(child *workload.Child) bool { return !child.Alive() })
+	if len(alive) == 0 {
+		return masters.Injection{}, errors.New("no client's process is alive")
+	}
+	child := alive[c.Rand.IntN(len(alive))]
 	for range 200 { // the most that is to be seen is when it has a key
-		holding := slices.DeleteFunc(slices.Clone(c.all), func(other *workload.Child) bool { return !other.Holds() })
+		holding := slices.DeleteFunc(slices.Clone(alive), func(other *workload.Child) bool { return !other.Holds() })
 		if len(holding) > 0 {
 			child = holding[c.Rand.IntN(len(holding))]
 			break
@@ -110,13 +115,18 @@ func (c *Children) Pause() (masters.Injection, error) {
 	return masters.Injection{Observed: "its process is stopped", Heal: heal}, nil
 }
 
-// setClock sets the clock of a client's process, and returns the time of day that the process then has.
-func (c *Children) setClock(client int, setting workload.ClockSetting) (string, error) {
+// setClock sets the clock of a client's process, and returns the time of day that the process then has. Where the
+// process has been killed, the next one begins with that clock.
+func (c *Children) setClock(client int, clock *workload.WallClock) (string, error) {
 	child, err := c.of(client)
 	if err != nil {
 		return "", err
 	}
-	return child.SetClock(setting)
+	has, err := child.SetClock(clock.Setting())
+	if err != nil && !child.Alive() {
+		return clock.Now().Format(time.DateTime), nil
+	}
+	return has, err
 }
 
 // halt stops the process of a client. again lets it go on, also after an error.
@@ -125,7 +135,10 @@ func (c *Children) halt(client int) (again func() error, err error) {
 	if err != nil {
 		return func() error { return nil }, err
 	}
-	return child.Resume, child.Pause()
+	if err = child.Pause(); err != nil && !child.Alive() {
+		err = nil // what is gone stands still
+	}
+	return child.Resume, err
 }
 
 // of is the process of a client.

@@ -39,7 +39,7 @@ func (x *Clients) eachClock(clients []int, set func(workload.ClockMover)) (obser
 		if m, ok := x.Lockers[c].(workload.ClockMover); ok {
 			set(m)
 		} else if x.Lockers[c] == nil {
-			if has, err = x.Children.setClock(c, clock.Setting()); err != nil {
+			if has, err = x.Children.setClock(c, clock); err != nil {
 				return "", fmt.Errorf("client %d: %w", c, err)
 			}
 		}
