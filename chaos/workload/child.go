@@ -225,13 +225,13 @@ func StartChild(recorder *history.Recorder, o ChildOptions) (*Child, error) {
 	if err == nil {
 		_, err = c.stdin.Write(append(line, '\n'))
 	}
+	if !c.says(hello, helloPatience) { // then err says at most that it ended without reading
+		c.Kill()
+		return nil, fmt.Errorf("%w: %s has to call workload.Main first thing in main, or in TestMain", ErrNoHello, self)
+	}
 	if err != nil {
 		c.Kill()
 		return nil, fmt.Errorf("workload: child: %w", err)
-	}
-	if !c.says(hello, helloPatience) {
-		c.Kill()
-		return nil, fmt.Errorf("%w: %s has to call workload.Main first thing in main, or in TestMain", ErrNoHello, self)
 	}
 	if !c.says(ready, readyPatience) {
 		c.Kill()

@@ -23,6 +23,7 @@ func controlsCommand(ctx context.Context, args []string, stdout, stderr io.Write
 	f := flagSet("controls", stderr)
 	w.flags(f, "chaos-report-controls")
 	jsonFile := f.String("json", "", "write the table here as JSON")
+	table := f.String("table", "", "write the table to this `file`, in Markdown")
 	runs := f.Int("runs", 0, "run each with so many seeds and say how many caught it, instead of until one does; "+
 		"unbroken locks are not run")
 	only := f.String("only", "", "only these, by name, comma-separated")
@@ -71,9 +72,13 @@ func controlsCommand(ctx context.Context, args []string, stdout, stderr io.Write
 		return exitUnknown
 	}
 	if *jsonFile != "" {
-		if err := writeJSON(*jsonFile, results); err != nil {
-			return setupFailed(stderr, err)
-		}
+		err = writeJSON(*jsonFile, results)
+	}
+	if *table != "" {
+		err = errors.Join(err, writeText(*table, controlsTable(results)))
+	}
+	if err != nil {
+		return setupFailed(stderr, err)
 	}
 	return controlsStatus(slices.DeleteFunc(results, func(r chaos.ControlResult) bool {
 		return r.Caught && (!r.Failed() || mutant.Built() != "" || *runs > 0)
@@ -152,7 +157,8 @@ func caughtElsewhere(ctx context.Context, c chaos.Control, dir string, args []st
 		return result, err
 	}
 	file := filepath.Join(dir, "control.json")
-	args = slices.Concat([]string{"controls"}, args, []string{"-only", c.Subject.Name(), "-dir", dir, "-json", file})
+	args = slices.Concat([]string{"controls"}, args,
+		[]string{"-only", c.Subject.Name(), "-dir", dir, "-json", file, "-table", ""})
 	status, err := m.Run(ctx, mutant.Command, args, io.Discard, stderr)
 	if err != nil || ctx.Err() != nil {
 		return result, err
@@ -194,6 +200,21 @@ func row(w io.Writer, r chaos.ControlResult) {
 	for _, reason := range r.UnbrokenReasons {
 		fmt.Fprintf(w, "    unbroken: %s\n", reason)
 	}
+}
+
+// controlsTable has a line for each broken lock.
+func controlsTable(results []chaos.ControlResult) string {
+	var b strings.Builder
+	b.WriteString("| broken lock | scenario | oracle | caught in | seconds a run |\n| --- | --- | --- | ---: | ---: |\n")
+	for _, r := range results {
+		caught, runs := r.CaughtRuns, r.Runs
+		if r.Caught && caught == 0 { // without -runs the last run is the one that caught it
+			caught = 1
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %d of %d | %.1f |\n", r.Subject, r.Scenario, r.Oracle, caught, runs,
+			float64(r.TookMS)/1000)
+	}
+	return b.String()
 }
 
 func writeJSON(name string, v any) error {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -193,14 +194,19 @@ func TestControlsCatchAndCompare(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	status, out, stderr := patiently(t.Context(), t, "controls", "-backend", "embedded", "-dir", dir, "-only",
-		"quorum-of-two", "-json", filepath.Join(dir, "t.json"))
+		"quorum-of-two", "-json", filepath.Join(dir, "t.json"), "-table", filepath.Join(dir, "t.md"))
 	if status != 0 || !strings.Contains(out, "quorum-of-two") || !strings.Contains(out, "held twice") {
 		t.Errorf("status %d: %s%s", status, out, stderr)
 	}
 	raw, err := os.ReadFile(filepath.Join(dir, "t.json"))
 	var got []chaos.ControlResult
 	if err != nil || json.Unmarshal(raw, &got) != nil || len(got) != 1 || !got[0].Caught || got[0].Failed() {
-		t.Errorf("%s, %v", raw, err)
+		t.Fatalf("%s, %v", raw, err)
+	}
+	table, err := os.ReadFile(filepath.Join(dir, "t.md"))
+	row := fmt.Sprintf("| quorum-of-two | bridge | overlap | 1 of %d |", got[0].Runs)
+	if err != nil || !strings.Contains(string(table), row) {
+		t.Errorf("the table has no %q: %s, %v", row, table, err)
 	}
 	if status, _, _ := execute(t.Context(), t, "controls", "-only", "nonsense"); status != 2 {
 		t.Errorf("status %d for a control that there is not", status)
