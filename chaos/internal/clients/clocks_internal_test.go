@@ -6,10 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/plan"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // asProcess is a client in a separate process.
 type asProcess struct {

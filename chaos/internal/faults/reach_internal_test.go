@@ -4,10 +4,14 @@ import (
 	"slices"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/masters"
 	"github.com/seed-624411e5/redlock/chaos/network"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestMajoritiesAreCountedInEachSet: a client with two sets has a majority if it has one in each
 // set. A client that has changed its masters also needs a majority of the previous ones while it

@@ -5,8 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestHazard137GoroutinesThatStayForEachHoldAreFound(t *testing.T) {
 	if found := manyGoroutines(900, 200); len(found) > 0 {
