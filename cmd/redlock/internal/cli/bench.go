@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -171,9 +170,7 @@ func (b *bench) verdict(r *benchmark.Report) error {
 	case r.Overlaps > 0:
 		return silently(statusNo) // the report says it
 	case r.Keys.Left > 0:
-		return &statusError{
-			status: statusUnknown, err: errors.New("not all keys could be removed; they lapse by their ttl"),
-		}
+		return withStatus(statusUnknown, "not all keys could be removed; they lapse by their ttl")
 	case r.Comparison == nil || r.Comparison.Verdict == benchmark.NotSlower:
 		return nil
 	case r.Comparison.Verdict == benchmark.Slower:
@@ -230,7 +227,7 @@ func (b *bench) measure(ctx context.Context, t *terminal, old []*benchmark.Repor
 		if status == statusNo {
 			status = statusNoQuorum
 		}
-		err = &statusError{status: status, err: errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))}
+		err = withStatus(status, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	return report, sig, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -113,8 +112,8 @@ func (l *lister) run(ctx context.Context, t *terminal, args []string) error {
 		return err
 	}
 	if set := f.short(func(i int) bool { return list.Masters[i].Error == "" }); set != nil {
-		return &statusError{status: statusNoQuorum, err: fmt.Errorf("only %s could be looked through, where %d decide",
-			set.of(set.count(func(i int) bool { return list.Masters[i].Error == "" })), set.quorum())}
+		return withStatus(statusNoQuorum, "only %s could be looked through, where %d decide",
+			set.of(set.count(func(i int) bool { return list.Masters[i].Error == "" })), set.quorum())
 	}
 	return nil
 }

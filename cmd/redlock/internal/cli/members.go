@@ -108,19 +108,12 @@ func (m *members) check(seen *membership) error {
 	}
 	switch {
 	case known > m.announce:
-		return &statusError{
-			status: statusOutdated,
-			err: fmt.Errorf("members: masters know generation %d already, which is greater than %d", known,
-				m.announce),
-		}
+		return withStatus(statusOutdated, "members: masters know generation %d already, which is greater than %d", known,
+			m.announce)
 	case from == 0 && m.announce > 1 && seen.unread() != nil:
 		set := seen.unread()
-		return &statusError{
-			status: statusNoQuorum,
-			err: fmt.Errorf("members: only %s tell which generation they know, and %d are needed to see whether "+
-				"-announce %d is one step",
-				set.of(set.count(seen.reads)), set.quorum(), m.announce),
-		}
+		return withStatus(statusNoQuorum, "members: only %s tell which generation they know, and %d are needed to see "+
+			"whether -announce %d is one step", set.of(set.count(seen.reads)), set.quorum(), m.announce)
 	case from == 0 && m.announce > 1:
 		return usage("members: masters know no generation, and no -generation is set: it is not known whether "+
 			"-announce %d is one step", m.announce)
@@ -141,11 +134,8 @@ func (m *members) tell(ctx context.Context, t *terminal, locker *redlock.Locker,
 		if err := next.write(t.err); err != nil {
 			return err
 		}
-		return &statusError{
-			status: statusNo,
-			err: errors.New("members: nothing was announced, since the step is NOT YET safe; -force announces it " +
-				"nevertheless"),
-		}
+		return withStatus(statusNo, "members: nothing was announced, since the step is NOT YET safe; -force announces it "+
+			"nevertheless")
 	}
 	if _, err := fmt.Fprintln(t.out, m.consequence()); err != nil {
 		return err

@@ -42,7 +42,7 @@ func replace(path string) (*replacement, error) {
 		return nil, nil //nolint:nilnil // no file is wanted
 	}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, &statusError{status: statusWrite, err: fmt.Errorf("%s is no regular file", path)}
+		return nil, withStatus(statusWrite, "%s is no regular file", path)
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
@@ -74,7 +74,7 @@ func unwritten(path string, err error) error {
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
 		err = failed.Err
 	}
-	return &statusError{status: statusWrite, err: fmt.Errorf("can't write %s: %w", path, err)}
+	return withStatus(statusWrite, "can't write %s: %w", path, err)
 }
 
 // discard removes the new file unless it has replaced the old one.

@@ -95,10 +95,8 @@ func (r *releaser) run(ctx context.Context, t *terminal, args []string) error {
 	}
 	for i, s := range seen {
 		if s.content.notLock != "" {
-			return &statusError{
-				status: statusNo, err: fmt.Errorf("%q on %s is no lock but %s: nothing was removed", key,
-					masters.all[i].Name(), s.content.notLock),
-			}
+			return withStatus(statusNo, "%q on %s is no lock but %s: nothing was removed", key, masters.all[i].Name(),
+				s.content.notLock)
 		}
 	}
 	after := seen
@@ -181,12 +179,8 @@ func (r *releaser) verdict(t *terminal, key string, masters *fleet, seen, after 
 	}
 	isFree := func(i int) bool { return after[i].err == nil }
 	if set := masters.short(isFree); set != nil {
-		return &statusError{
-			status: statusNoQuorum,
-			err: fmt.Errorf("only %s are known to have no hold on %q, where %d decide; run it again when the others "+
-				"answer",
-				set.of(set.count(isFree)), key, set.quorum()),
-		}
+		return withStatus(statusNoQuorum, "only %s are known to have no hold on %q, where %d decide; run it again when "+
+			"the others answer", set.of(set.count(isFree)), key, set.quorum())
 	}
 	var counts []string
 	for _, set := range masters.sets {

@@ -104,9 +104,7 @@ func (s *statusReader) run(ctx context.Context, t *terminal, args []string) erro
 	case err != nil:
 		return err
 	case status.why != nil:
-		return &statusError{
-			status: statusNoQuorum, err: fmt.Errorf("too few masters can be used to see who holds %q", args[0]),
-		}
+		return withStatus(statusNoQuorum, "too few masters can be used to see who holds %q", args[0])
 	case status.Verdict != "held":
 		return silently(statusNo)
 	}

@@ -193,7 +193,7 @@ func (r *releaser) releaseStep(ctx context.Context, t *terminal) error {
 	taken, err := readTicket(r.in)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &statusError{status: statusNo, err: fmt.Errorf("%s does not exist: there is nothing to release", r.in)}
+		return withStatus(statusNo, "%s does not exist: there is nothing to release", r.in)
 	case err != nil:
 		return usage("release: -in: %w", err)
 	}
@@ -213,13 +213,10 @@ func (r *releaser) releaseStep(ctx context.Context, t *terminal) error {
 	tellFailures(t, masters, seen)
 	released := masters.won(func(i int) bool { return seen[i].held() })
 	if released == nil {
-		return &statusError{
-			status: statusNoQuorum, err: fmt.Errorf("too few masters confirmed the release of %s; run it again",
-				taken.what()),
-		}
+		return withStatus(statusNoQuorum, "too few masters confirmed the release of %s; run it again", taken.what())
 	}
 	if err := os.Remove(r.in); err != nil {
-		return &statusError{status: statusWrite, err: err}
+		return withStatus(statusWrite, "%w", err)
 	}
 	_, err = fmt.Fprintf(t.out, "released %s, which was held until now, on %s\n", taken.what(),
 		released.of(released.count(func(i int) bool { return seen[i].held() })))
@@ -236,23 +233,14 @@ func (t *ticket) lost(masters *fleet, seen []sight) error {
 	case masters.won(func(i int) bool { return seen[i].held() }) != nil:
 		return nil
 	case masters.won(func(i int) bool { return seen[i].held() || seen[i].err != nil }) != nil:
-		return &statusError{
-			status: statusNoQuorum,
-			err: fmt.Errorf("too few masters answered to tell whether %s is still held; it ends at %s at the latest",
-				t.what(), ends),
-		}
+		return withStatus(statusNoQuorum, "too few masters answered to tell whether %s is still held; it ends at %s at the "+
+			"latest", t.what(), ends)
 	case time.Now().After(t.Until):
-		return &statusError{
-			status: statusLost,
-			err: fmt.Errorf("%s ended at %s, with its ttl: the work may have overlapped with another holder's",
-				t.what(), ends),
-		}
+		return withStatus(statusLost, "%s ended at %s, with its ttl: the work may have overlapped with another holder's",
+			t.what(), ends)
 	}
-	return &statusError{
-		status: statusLost,
-		err: fmt.Errorf("%s is not held any more: it was taken away, or these are not the masters that it was "+
-			"taken on", t.what()),
-	}
+	return withStatus(statusLost, "%s is not held any more: it was taken away, or these are not the masters that it was "+
+		"taken on", t.what())
 }
 
 // tellFailures names the masters that have not answered.
