@@ -103,7 +103,7 @@ func (t *taker) with(ctx context.Context, io *terminal, options []redlock.Option
 // notes opens the journal.
 func (t *taker) notes(io *terminal) {
 	t.log = &journal{
-		notes: newNotes(io.err), keys: t.keys, json: t.form == jsonForm, verbose: t.verbose,
+		notes: newNotes(io.err), keys: t.keys, json: t.logJSON, verbose: t.verbose,
 		quiet: t.quiet,
 	}
 }

@@ -54,8 +54,7 @@ type bench struct {
 	masters    masterFlags
 	config     benchmark.Config
 	judgement  benchmark.Judgement
-	judge      list
-	old        list
+	judge, old []string
 	save, html string
 	json       bool
 	confirm    int
@@ -64,16 +63,16 @@ type bench struct {
 func (b *bench) define(fs *flag.FlagSet) {
 	c := &b.config
 	c.Rounds, c.Workers, c.Contenders, c.Ops = 10, 4, 3, benchmark.MaxOps
-	countVar(fs, &c.Rounds, "rounds", benchmark.MaxRounds,
+	numberVar(fs, &c.Rounds, "rounds", 0, benchmark.MaxRounds,
 		"measure everything this `number` of times; each is a sample of a comparison (default 10)")
 	durationVar(fs, &c.Window, "window", 500*time.Millisecond,
 		"`time` of each of the four parts in a round (default 500ms)")
 	durationVar(fs, &c.Pause, "pause", 0, "`time` between two rounds, so that rounds see more variation (default none)")
-	countVar(fs, &c.Workers, "workers", 10_000, "`number` of workers that take free locks (default 4)")
-	countVar(fs, &c.Contenders, "contenders", 10_000, "`number` of clients that want the same lock (default 3)")
-	fs.Var((*rate)(&c.Rate), "rate", "begin this `number` of acquisitions, renewals, and round trips to each master "+
-		"a second, in an open loop (default: closed)")
-	countVar(fs, &c.Ops, "ops", 10_000_000, "begin at most this `number` of operations a second; with -unlimited, 0 "+
+	numberVar(fs, &c.Workers, "workers", 0, 10_000, "`number` of workers that take free locks (default 4)")
+	numberVar(fs, &c.Contenders, "contenders", 0, 10_000, "`number` of clients that want the same lock (default 3)")
+	rateVar(fs, &c.Rate, "rate", "begin this `number` of acquisitions, renewals, and round trips to each master a "+
+		"second, in an open loop (default: closed)")
+	numberVar(fs, &c.Ops, "ops", 0, 10_000_000, "begin at most this `number` of operations a second; with -unlimited, 0 "+
 		"for any number (default 1000)")
 	durationVar(fs, &c.TTL, "ttl", 30*time.Second, "`time` after which masters drop a lock (default 30s)")
 	fs.BoolVar(&c.Fenced, "fenced", false, "ask for fencing tokens")
@@ -82,12 +81,12 @@ func (b *bench) define(fs *flag.FlagSet) {
 	fs.BoolVar(&c.Unlimited, "unlimited", false, "allow more operations, workers and time than masters in use "+
 		"should get")
 	fs.StringVar(&b.save, "save", "", "store the result in this `file`")
-	fs.Var(&b.old, "compare", "compare with the result in this `file`, or in several, separated by commas")
-	countVar(fs, &b.confirm, "confirm", 100, "after a slower result, measure this `number` of times more; all must "+
+	listVar(fs, &b.old, "compare", "compare with the result in this `file`, or in several, separated by commas")
+	numberVar(fs, &b.confirm, "confirm", 0, 100, "after a slower result, measure this `number` of times more; all must "+
 		"be slower too (default 2)")
-	fs.Var(&b.judge, "judge", "compare these `quantiles`, separated by commas, of p50, p90, p99, p99.9 (default "+
+	listVar(fs, &b.judge, "judge", "compare these `quantiles`, separated by commas, of p50, p90, p99, p99.9 (default "+
 		"p50,p90)")
-	fs.Var((*percentage)(&b.judgement.Worse), "worse", "a `change` of less than this does not matter (default 10%)")
+	percentVar(fs, &b.judgement.Worse, "worse", "a `change` of less than this does not matter (default 10%)")
 	fs.StringVar(&b.html, "html", "", "write a page with the result to this `file`")
 	fs.BoolVar(&b.json, "json", false, "print JSON")
 }

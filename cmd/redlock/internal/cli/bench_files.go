@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math"
@@ -105,35 +106,25 @@ func (o *outputs) discard() {
 	o.html.discard()
 }
 
-// rate is a flag.Value: a number a second.
-type rate float64
-
-// String implements flag.Value.
-func (r *rate) String() string { return strconv.FormatFloat(float64(*r), 'g', -1, 64) }
-
-// Set implements flag.Value.
-func (r *rate) Set(value string) error {
-	parsed, err := strconv.ParseFloat(value, 64)
-	if err != nil || !(parsed > 0 && !math.IsInf(parsed, 0)) {
-		return errors.New("want a number of operations a second, such as 100")
-	}
-	*r = rate(parsed)
-	return nil
+// rateVar defines a flag for a number a second.
+func rateVar(fs *flag.FlagSet, at *float64, name, text string) {
+	fs.Func(name, text, func(value string) (err error) {
+		if *at, err = strconv.ParseFloat(value, 64); err != nil || !(*at > 0 && !math.IsInf(*at, 0)) {
+			return errors.New("want a number of operations a second, such as 100")
+		}
+		return nil
+	})
 }
 
-// percentage is a flag.Value: a part of one, given in percent.
-type percentage float64
-
-// String implements flag.Value.
-func (p *percentage) String() string { return fmt.Sprintf("%g%%", float64(*p)*100) }
-
-// Set implements flag.Value.
-func (p *percentage) Set(value string) error {
-	number, ok := strings.CutSuffix(value, "%")
-	parsed, err := strconv.ParseFloat(number, 64)
-	if err != nil || !ok || !(parsed > 0 && parsed <= 1000) {
-		return errors.New("want a part in percent, such as 10%")
-	}
-	*p = percentage(parsed / 100)
-	return nil
+// percentVar defines a flag for a part of one, given in percent.
+func percentVar(fs *flag.FlagSet, at *float64, name, text string) {
+	fs.Func(name, text, func(value string) error {
+		number, ok := strings.CutSuffix(value, "%")
+		parsed, err := strconv.ParseFloat(number, 64)
+		if err != nil || !ok || !(parsed > 0 && parsed <= 1000) {
+			return errors.New("want a part in percent, such as 10%")
+		}
+		*at = parsed / 100
+		return nil
+	})
 }

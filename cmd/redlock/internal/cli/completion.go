@@ -80,8 +80,8 @@ func completion() (all []completed) {
 
 // valuesOf returns all values of a flag; nil if there are too many.
 func valuesOf(f *flag.Flag) []string {
-	if _, is := f.Value.(*form); is {
-		return []string{string(textForm), string(jsonForm)}
+	if f.Name == "log" {
+		return logForms
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 )
@@ -108,25 +107,4 @@ func (j *journal) last(err error) error {
 	silent := *s
 	silent.err = nil
 	return &silent
-}
-
-// form is a flag for how a journal is written.
-type form string
-
-const (
-	textForm form = "text"
-	jsonForm form = "json"
-)
-
-// String implements flag.Value.
-func (f *form) String() string { return string(*f) }
-
-// Set implements flag.Value.
-func (f *form) Set(value string) error {
-	switch form(value) {
-	case textForm, jsonForm:
-		*f = form(value)
-		return nil
-	}
-	return errors.New("want text or json")
 }

@@ -43,8 +43,8 @@ The exit status is 0 if a quorum of masters has answered, or
 			l := &lister{limit: listLimit, scan: listScan}
 			l.masters.define(fs)
 			fs.StringVar(&l.prefix, "prefix", "", "beginning of the `keys` (default: any)")
-			countVar(fs, &l.limit, "limit", listMost, "ask about at most this `number` of keys (default 1000)")
-			countVar(fs, &l.scan, "scan", listMost, "scan at most this `number` of keys of each master (default "+
+			numberVar(fs, &l.limit, "limit", 0, listMost, "ask about at most this `number` of keys (default 1000)")
+			numberVar(fs, &l.scan, "scan", 0, listMost, "scan at most this `number` of keys of each master (default "+
 				"100000)")
 			fs.BoolVar(&l.json, "json", false, "print JSON")
 			return l.run

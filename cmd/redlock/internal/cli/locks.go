@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -25,7 +24,7 @@ const (
 
 // lockFlags select the lock, and how the command waits for it and keeps it.
 type lockFlags struct {
-	keys              keyList
+	keys              []string
 	permits           int // of a semaphore; 0: a lock
 	shared, exclusive bool
 	fenced            toggle
@@ -35,8 +34,11 @@ type lockFlags struct {
 	try, quiet        bool
 	conflictStatus    int // exit status if the lock is held by another
 	verbose           bool
-	form              form
+	logJSON           bool
 }
+
+// logForms are the values of -log.
+var logForms = []string{"text", "json"}
 
 func (f *lockFlags) define(fs *flag.FlagSet) {
 	f.defineWhat(fs)
@@ -50,8 +52,15 @@ func (f *lockFlags) define(fs *flag.FlagSet) {
 
 // defineWhat defines the flags of every command that takes a lock. The other flags are for commands that keep it.
 func (f *lockFlags) defineWhat(fs *flag.FlagSet) {
-	fs.Var(&f.keys, "key", "`key` of the lock; give it several times to lock all of these keys together, or none")
-	countVar(fs, &f.permits, "n", semaphore.MaxPermits, "be one of at most this `number` of holders at a time; every "+
+	const keyText = "`key` of the lock; give it several times to lock all of these keys together, or none"
+	fs.Func("key", keyText, func(value string) error { // which may contain any byte, even a comma
+		if value == "" {
+			return errors.New("the key is empty")
+		}
+		f.keys = append(f.keys, value)
+		return nil
+	})
+	numberVar(fs, &f.permits, "n", 0, semaphore.MaxPermits, "be one of at most this `number` of holders at a time; every "+
 		"user of KEY must give the same number (0, the default: a lock)")
 	fs.BoolVar(&f.shared, "shared", false, "be one of many readers; only -exclusive and plain locks keep readers out")
 	fs.BoolVar(&f.exclusive, "exclusive", false, "be the only writer, without -shared readers; while it waits, no "+
@@ -61,18 +70,24 @@ func (f *lockFlags) defineWhat(fs *flag.FlagSet) {
 		"until the lock is free)")
 	fs.BoolVar(&f.try, "try", false, "make one attempt, whatever -wait says")
 	f.fenced.on = true
-	fs.Var(&f.fenced, "fenced", "take a fencing token; -fenced=false for a user without rights to the counters "+
+	f.fenced.define(fs, "fenced", "take a fencing token; -fenced=false for a user without rights to the counters "+
 		"(default true, where there can be one)")
 	f.conflictStatus = statusHeld
 	for _, name := range []string{"conflict-exit-code", "E"} {
-		countVar(fs, &f.conflictStatus, name, 255, "exit `status` if another holds the lock (-try, -wait) (default 75)")
+		numberVar(fs, &f.conflictStatus, name, 0, 255, "exit `status` if another holds the lock (-try, -wait) (default "+
+			"75)")
 	}
 	fs.BoolVar(&f.quiet, "quiet", false, "do not report the wait on standard error")
 	fs.BoolVar(&f.verbose, "v", false, "report the lock's events on standard error: acquired, failed renewals, lost, "+
 		"released")
-	f.form = textForm
-	fs.Var(&f.form, "log", "`form` of the messages on standard error: text, or json, one line for each event of -v "+
-		"(default text)")
+	const logText = "`form` of the messages on standard error: text, or json, one line for each event of -v (default text)"
+	fs.Func("log", logText, func(value string) error {
+		if !slices.Contains(logForms, value) {
+			return errors.New("want text or json")
+		}
+		f.logJSON = value == "json"
+		return nil
+	})
 }
 
 // check refuses combinations without a meaning, and chooses the grace. command is the name of the command that has
@@ -109,7 +124,7 @@ func (f *lockFlags) checkWhat(command string) error {
 	case f.fenced.given && f.fenced.on && several:
 		return usage("%s: -fenced with several keys: a token belongs to one key", command)
 	}
-	if f.quiet && (f.verbose || f.form == jsonForm) {
+	if f.quiet && (f.verbose || f.logJSON) {
 		return usage("%s: -quiet excludes -v and -log json", command)
 	}
 	if _, err := redlock.KeysOf(f.keys[0], f.options()...); err != nil {
@@ -119,7 +134,7 @@ func (f *lockFlags) checkWhat(command string) error {
 }
 
 // once returns the keys in their order, without repetitions.
-func once(keys keyList) (all keyList) {
+func once(keys []string) (all []string) {
 	for _, key := range keys {
 		if !slices.Contains(all, key) {
 			all = append(all, key)
@@ -218,67 +233,4 @@ func enumerated(keys []string) string {
 		return quoted[0]
 	}
 	return strings.Join(quoted[:last], ", ") + " and " + quoted[last]
-}
-
-// keyList is a flag that may be given several times. A key may contain any byte, even a comma, so one value is one key.
-type keyList []string
-
-// String implements flag.Value.
-func (l *keyList) String() string { return strings.Join(*l, "\n") }
-
-// Set implements flag.Value.
-func (l *keyList) Set(value string) error {
-	if value == "" {
-		return errors.New("the key is empty")
-	}
-	*l = append(*l, value)
-	return nil
-}
-
-// toggle is a flag that is on or off, and knows whether it was set.
-type toggle struct{ on, given bool }
-
-// String implements flag.Value.
-func (s *toggle) String() string { return strconv.FormatBool(s.on) }
-
-// Set implements flag.Value.
-func (s *toggle) Set(value string) error {
-	on, err := strconv.ParseBool(value)
-	if err != nil {
-		return errors.New("want true or false")
-	}
-	s.on, s.given = on, true
-	return nil
-}
-
-// IsBoolFlag makes package flag accept the flag without a value as true.
-func (s *toggle) IsBoolFlag() bool { return true }
-
-// countVar defines a flag for a whole number from 0 to most.
-func countVar(fs *flag.FlagSet, at *int, name string, most int, text string) {
-	fs.Var(&count{at, most}, name, text)
-}
-
-// count is a flag.Value.
-type count struct {
-	at   *int
-	most int
-}
-
-// String implements flag.Value.
-func (c *count) String() string {
-	if c.at == nil {
-		return ""
-	}
-	return strconv.Itoa(*c.at)
-}
-
-// Set implements flag.Value.
-func (c *count) Set(value string) error {
-	parsed, err := strconv.Atoi(value)
-	if err != nil || parsed < 0 || parsed > c.most {
-		return notANumber(value, 0, uint64(c.most))
-	}
-	*c.at = parsed
-	return nil
 }

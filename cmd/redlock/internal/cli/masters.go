@@ -22,9 +22,9 @@ import (
 
 // masterFlags select the masters and how to reach them. Every command that talks to masters has them.
 type masterFlags struct {
-	urls, next    list
+	urls, next    []string
 	config        string
-	password      secret
+	password      string
 	passwordFile  string
 	ca, cert, key string
 	guard         time.Duration
@@ -33,21 +33,21 @@ type masterFlags struct {
 
 func (m *masterFlags) define(fs *flag.FlagSet) {
 	m.defineOld(fs)
-	fs.Var(&m.next, "new-masters", "`URLs` of the new masters, while masters are exchanged: locks then need a quorum "+
+	listVar(fs, &m.next, "new-masters", "`URLs` of the new masters, while masters are exchanged: locks then need a quorum "+
 		"of both lists")
-	generationVar(fs, &m.generation, "generation", 0, "`number` of this configuration of masters, one more with "+
+	numberVar(fs, &m.generation, "generation", 0, single.MaxToken, "`number` of this configuration of masters, one more with "+
 		"every step of an exchange; 0: none")
 }
 
 // defineOld defines the flags of a command that has one list only.
 func (m *masterFlags) defineOld(fs *flag.FlagSet) {
-	fs.Var(&m.urls, "masters", "`URLs` of the masters, separated by commas: redis:// or "+
+	listVar(fs, &m.urls, "masters", "`URLs` of the masters, separated by commas: redis:// or "+
 		"valkey://user:password@host:port, rediss:// or valkeys:// for TLS")
 	fs.StringVar(&m.config, "config", "", "`file` with settings, or none (default ~/.config/redlock/config or "+
 		"/etc/redlock/config, if there is one)")
 	fs.StringVar(&m.passwordFile, "password-file", "", "`file` with the password of masters without one in their "+
 		"URL, in one line")
-	fs.Var(&m.password, "password", "the `password` of masters without one in their URL; refused on a command line: "+
+	fs.StringVar(&m.password, "password", "", "the `password` of masters without one in their URL; refused on a command line: "+
 		"set REDLOCK_PASSWORD, or a line in the file")
 	durationVar(fs, &m.guard, "restart-guard", 0, "keep a restarted master from voting for this `time`, the longest "+
 		"ttl in use; for masters without appendfsync always")
@@ -154,7 +154,7 @@ func (m *masterFlags) open() (*fleet, error) {
 }
 
 // openSet opens the masters of one list that have not been opened yet.
-func (m *masterFlags) openSet(f *fleet, byURL map[string]int, set masterSet, urls list, secure *tls.Config) error {
+func (m *masterFlags) openSet(f *fleet, byURL map[string]int, set masterSet, urls []string, secure *tls.Config) error {
 	of := ""
 	if set.name == "new" {
 		of = " of -new-masters"
@@ -197,7 +197,7 @@ func (m *masterFlags) openOne(url string, secure *tls.Config) (*single.Master, e
 		return nil, err
 	}
 	if opt.Password == "" {
-		opt.Password = string(m.password)
+		opt.Password = m.password
 	}
 	switch {
 	case secure != nil && opt.TLSConfig == nil:
@@ -222,7 +222,7 @@ func (m *masterFlags) readPassword() error {
 	if line == "" || strings.ContainsAny(line, "\r\n") {
 		return usage("-password-file: %s does not hold one line with a password", m.passwordFile)
 	}
-	m.password = secret(line)
+	m.password = line
 	return nil
 }
 

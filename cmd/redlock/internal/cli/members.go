@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/term"
+	"github.com/seed-624411e5/redlock/single"
 )
 
 func membersCommand() command {
@@ -42,7 +43,7 @@ The exit status is 0 if the next step can be taken now, 1 if not, or
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			m := &members{}
 			m.masters.define(fs)
-			generationVar(fs, &m.announce, "announce", 1, "tell the masters this `generation`")
+			numberVar(fs, &m.announce, "announce", 1, single.MaxToken, "tell the masters this `generation`")
 			fs.BoolVar(&m.force, "force", false, "announce a generation although this says NOT YET")
 			fs.BoolVar(&m.yes, "yes", false, "do not ask")
 			fs.BoolVar(&m.json, "json", false, "print JSON")

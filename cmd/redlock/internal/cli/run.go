@@ -61,7 +61,7 @@ The exit status is that of COMMAND, 128 + n if signal n ended it, or
 			fs.StringVar(&r.line, "c", "", "run this `line` by sh -c, instead of COMMAND")
 			fs.StringVar(&r.textfile, "textfile", "", textfileUsage)
 			r.waitAll.on = true
-			fs.Var(&r.waitAll, "wait-descendants", "keep the lock until all processes that COMMAND has started have "+
+			r.waitAll.define(fs, "wait-descendants", "keep the lock until all processes that COMMAND has started have "+
 				"ended (default true)")
 			fs.BoolVar(&r.leaderOnly, "leader-only", false,
 				"release the lock when COMMAND itself has ended, even if it has left processes running")
@@ -179,7 +179,7 @@ func mark(lock *redlock.Lock) string { return ownerVariable + "=" + lock.Owner()
 // tells returns the variables that describe the lock to the command.
 func (r *runner) tells(h *held, getenv func(string) string) []string {
 	told := []string{
-		"REDLOCK_KEY=" + r.keys.String(), mark(h.Lock), tokenVariable + "=" + r.token(h),
+		"REDLOCK_KEY=" + strings.Join(r.keys, "\n"), mark(h.Lock), tokenVariable + "=" + r.token(h),
 		aboveVariable + "=" + strings.Join(append(above(getenv), h.ID()), " "),
 	}
 	if h.slot != nil {

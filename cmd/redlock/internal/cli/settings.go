@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"cmp"
 	"errors"
 	"flag"
@@ -9,17 +8,12 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
-	"time"
-
-	"github.com/seed-624411e5/redlock/single"
 )
 
 const (
@@ -219,13 +213,13 @@ func readFile(path string) (map[string]string, error) {
 	defer f.Close()
 	known := allSettings()
 	settings := make(map[string]string)
-	content := &lastByte{Reader: f, last: '\n'}
-	lines := bufio.NewScanner(content)
-	for n := 1; lines.Scan(); n++ {
-		line := lines.Text()
-		if n == 1 {
-			line = strings.TrimPrefix(line, byteOrderMark)
-		}
+	content, err := io.ReadAll(io.LimitReader(f, maxFile))
+	if err != nil {
+		return nil, usage("configuration: %s: %w", path, err)
+	}
+	n := 0
+	for line := range strings.Lines(strings.TrimPrefix(string(content), byteOrderMark)) {
+		n++
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
@@ -251,31 +245,13 @@ func readFile(path string) (map[string]string, error) {
 		}
 		settings[name] = value
 	}
-	if err := lines.Err(); err != nil {
-		return nil, usage("configuration: %s: %w", path, err)
-	}
 	// Half a list of masters would be another list, with majorities that may not overlap the whole list's.
-	if content.last != '\n' {
+	if len(content) > 0 && content[len(content)-1] != '\n' {
 		return nil,
 			usage("configuration: %s: its last line has no end, as if the file were still being written; end it, and "+
 				"put a changed file into its place by mv", path)
 	}
 	return settings, nil
-}
-
-// lastByte is a reader that remembers the last byte it read.
-type lastByte struct {
-	io.Reader
-	last byte
-}
-
-// Read reads.
-func (r *lastByte) Read(p []byte) (int, error) {
-	n, err := r.Reader.Read(p)
-	if n > 0 {
-		r.last = p[n-1]
-	}
-	return n, err //nolint:wrapcheck // io.EOF as it is
 }
 
 // allSettings are the names that a file may set: one file serves all commands.
@@ -320,105 +296,4 @@ func complaint(f *flag.Flag, err error) string {
 		return "want true or false"
 	}
 	return "want a number"
-}
-
-// durationVar defines a flag for a time. The flag package's duration does not explain what is wrong with "30".
-func durationVar(fs *flag.FlagSet, at *time.Duration, name string, preset time.Duration, text string) {
-	*at = preset
-	fs.Var((*duration)(at), name, text)
-}
-
-// durationForm matches durations that time.ParseDuration accepts, if they are not too long.
-var durationForm = regexp.MustCompile(`^[-+]?((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$`)
-
-// duration is a flag.Value.
-type duration time.Duration
-
-// String implements flag.Value.
-func (d *duration) String() string { return time.Duration(*d).String() }
-
-// Set implements flag.Value.
-func (d *duration) Set(value string) error {
-	parsed, err := time.ParseDuration(value)
-	switch {
-	case err != nil && durationForm.MatchString(value): // time's own error does not tell
-		return fmt.Errorf("longer than the longest time there is, %v", time.Duration(math.MaxInt64).Truncate(time.Hour))
-	case err != nil:
-		return errors.New("want a time with its unit, such as 30s or 2m")
-	}
-	*d = duration(parsed)
-	return nil
-}
-
-// generationVar defines a flag for the number of a configuration, which must be at least least. The flag package's uint
-// does not explain which numbers are allowed.
-func generationVar(fs *flag.FlagSet, at *uint64, name string, least uint64, text string) {
-	fs.Var(&generation{at, least}, name, text)
-}
-
-// generation is a flag.Value.
-type generation struct {
-	at    *uint64
-	least uint64
-}
-
-// String implements flag.Value.
-func (g *generation) String() string {
-	if g.at == nil {
-		return ""
-	}
-	return strconv.FormatUint(*g.at, 10)
-}
-
-// Set implements flag.Value.
-func (g *generation) Set(value string) error {
-	parsed, err := strconv.ParseUint(value, 10, 64)
-	if err == nil && parsed >= g.least && parsed <= single.MaxToken {
-		*g.at = parsed
-		return nil
-	}
-	return notANumber(value, g.least, single.MaxToken)
-}
-
-func notANumber(value string, least, most uint64) error {
-	was := "this" // perhaps a URL
-	if wordForm.MatchString(value) {
-		was = strconv.Quote(value)
-	}
-	return fmt.Errorf("%s is not a whole number from %d to %d", was, least, most)
-}
-
-// wordForm is the form of values that may be shown although they are no numbers.
-var wordForm = regexp.MustCompile(`^[-+]?[0-9A-Za-z.]{1,20}$`)
-
-// secret is a flag with a value that is never shown.
-type secret string
-
-// String implements flag.Value.
-func (s *secret) String() string {
-	if s == nil || *s == "" {
-		return ""
-	}
-	return "***"
-}
-
-// Set implements flag.Value.
-func (s *secret) Set(value string) error {
-	*s = secret(value)
-	return nil
-}
-
-// list is a flag with several values, separated by commas or blanks.
-type list []string
-
-// String implements flag.Value. It shows nothing: the values may hold passwords.
-func (l *list) String() string { return "" }
-
-// Set implements flag.Value.
-func (l *list) Set(value string) error {
-	*l = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
-	if len(*l) == 0 {
-		return fmt.Errorf("no value")
-	}
-	return nil
 }

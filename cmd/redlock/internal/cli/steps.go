@@ -141,17 +141,19 @@ func (a *acquirer) ticket(h *held) ticket {
 	return t
 }
 
-// readSmall reads a file of at most a megabyte; a device may have no end.
+// maxFile is the greatest size of a file that is read; a device may have no end.
+const maxFile = 1 << 20
+
+// readSmall reads a file.
 func readSmall(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	const most = 1 << 20
-	content, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && len(content) > most {
-		err = fmt.Errorf("%s has more than %d bytes", path, most)
+	content, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(content) > maxFile {
+		err = fmt.Errorf("%s has more than %d bytes", path, maxFile)
 	}
 	return content, err
 }

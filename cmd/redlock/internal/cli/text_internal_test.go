@@ -57,7 +57,7 @@ func TestHelpFitsIntoATerminal(t *testing.T) {
 }
 
 func TestKeysThatAreGivenTwiceAreOne(t *testing.T) {
-	f := lockFlags{keys: keyList{"a", "b", "a"}, ttl: time.Second}
+	f := lockFlags{keys: []string{"a", "b", "a"}, ttl: time.Second}
 	if err := f.check("run"); err != nil || !slices.Equal(f.keys, []string{"a", "b"}) {
 		t.Errorf("keys %q, %v", f.keys, err)
 	}
