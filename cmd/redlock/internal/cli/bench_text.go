@@ -26,10 +26,7 @@ const (
 )
 
 func (b *bench) print(t *terminal, r *benchmark.Report) error {
-	if b.json {
-		return writeJSON(t.out, r)
-	}
-	return writeWhole(t.out, func(out io.Writer) {
+	return t.print(b.json, r, func(out io.Writer) {
 		fmt.Fprintf(out, "%s\n\n", r.Settings)
 		writeMeasures(out, r)
 		fmt.Fprintln(out)
@@ -44,10 +41,7 @@ func (b *bench) print(t *terminal, r *benchmark.Report) error {
 
 // printComparison prints a comparison of files, without measurements.
 func (b *bench) printComparison(t *terminal, r *benchmark.Report) error {
-	if b.json {
-		return writeJSON(t.out, r.Comparison)
-	}
-	return writeWhole(t.out, func(out io.Writer) { writeComparison(out, r.Comparison) })
+	return t.print(b.json, r.Comparison, func(out io.Writer) { writeComparison(out, r.Comparison) })
 }
 
 func writeMeasures(out io.Writer, r *benchmark.Report) {
@@ -64,7 +58,7 @@ func writeMeasures(out io.Writer, r *benchmark.Report) {
 			m.ShowRounds(), m.ShowTrouble(),
 		})
 	}
-	_ = writeTable(out, rows) // into memory
+	writeTable(out, rows)
 }
 
 // writeHistograms writes a line for each measure, over one logarithmic axis. The highest column of a line is its
@@ -141,7 +135,7 @@ func writeComparison(out io.Writer, c *benchmark.Comparison) {
 			benchmark.ShowP(d.Adjusted), fmt.Sprintf("%d+%d", d.Old.N, d.New.N), verdict,
 		})
 	}
-	_ = writeTable(out, rows) // into memory
+	writeTable(out, rows)
 	fmt.Fprintln(out)
 	for _, note := range c.Notes {
 		fmt.Fprintf(out, "differs: %s\n", oneLine(note))

@@ -79,11 +79,7 @@ func (d *doctor) run(ctx context.Context, t *terminal, args []string) error {
 	if err != nil {
 		return err
 	}
-	if d.json {
-		err = writeJSON(t.out, auditJSON(report, masters))
-	} else {
-		err = writeAudit(t.out, report, masters)
-	}
+	err = t.print(d.json, auditJSON(report, masters), func(out io.Writer) { writeAudit(out, report, masters) })
 	if d.textfile != "" {
 		err = firstError(err, writeTextfile(d.textfile, auditGauges(report, masters)...))
 	}
@@ -110,15 +106,9 @@ func (d *doctor) probeMasters(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	if d.json {
-		err = writeJSON(t.out, reports)
-	} else {
-		err = writeProbes(t.out, reports)
-	}
-	if err != nil {
+	switch err := t.print(d.json, reports, func(out io.Writer) { writeProbes(out, reports) }); {
+	case err != nil:
 		return err
-	}
-	switch {
 	case masters.short(func(i int) bool { return !reports[i].unusable }) != nil:
 		return silently(statusNoQuorum)
 	case slices.ContainsFunc(reports, func(r probeReport) bool { return !r.OK }):
@@ -225,15 +215,13 @@ func auditGauges(a *audit.Report, f *fleet) []textfile.Gauge {
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-func writeAudit(out io.Writer, a *audit.Report, f *fleet) error {
+func writeAudit(out io.Writer, a *audit.Report, f *fleet) {
 	rows := [][]string{{"MASTER", "ROLE", "VERSION", "UP", "KEEPS ITS DATA", "ROUND TRIP", "CLOCK AHEAD", "CLOCK RATE"}}
 	for i := range a.Masters {
 		rows = append(rows, auditRow(&a.Masters[i]))
 	}
 	rows = withGenerations(rows, func(i int) uint64 { return a.Masters[i].Generation })
-	if err := writeTable(out, f.withSets(rows)); err != nil {
-		return err
-	}
+	writeTable(out, f.withSets(rows))
 	for _, f := range together(a.Findings) {
 		fmt.Fprintf(out, "\n%s: %s\n", strings.ToUpper(f.Severity.String()), cmp.Or(f.Master, "the set of masters"))
 		for _, part := range []string{f.What, "Why: " + f.Why, "Fix: " + f.Fix} {
@@ -242,8 +230,7 @@ func writeAudit(out io.Writer, a *audit.Report, f *fleet) error {
 			}
 		}
 	}
-	_, err := fmt.Fprintf(out, "\n%s\n", summary(a, f))
-	return err
+	fmt.Fprintf(out, "\n%s\n", summary(a, f))
 }
 
 // auditRow has a question mark for each fact that a master did not report.

@@ -103,12 +103,7 @@ func (l *lister) run(ctx context.Context, t *terminal, args []string) error {
 	}
 	defer f.close()
 	list := l.look(ctx, f)
-	if l.json {
-		err = writeJSON(t.out, list)
-	} else {
-		err = writeWhole(t.out, list.write)
-	}
-	if err != nil {
+	if err := t.print(l.json, list, list.write); err != nil {
 		return err
 	}
 	if set := f.short(func(i int) bool { return list.Masters[i].Error == "" }); set != nil {

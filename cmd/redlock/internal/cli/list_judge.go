@@ -102,7 +102,7 @@ func (l *listing) write(out io.Writer) {
 			})
 	}
 	if len(l.Locks) > 0 {
-		_ = writeTable(out, rows) // into memory
+		writeTable(out, rows)
 	} else {
 		seen := "there is no lock"
 		if !l.seenAll {

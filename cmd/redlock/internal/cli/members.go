@@ -1,16 +1,13 @@
 package cli
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"strconv"
-	"strings"
 
 	"github.com/seed-624411e5/redlock"
-	"github.com/seed-624411e5/redlock/cmd/redlock/internal/term"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -83,12 +80,7 @@ func (m *members) run(ctx context.Context, t *terminal, args []string) error {
 	if m.announce > 0 {
 		return m.tell(ctx, t, locker, seen, next)
 	}
-	if m.json {
-		err = writeJSON(t.out, seen.document(next))
-	} else {
-		err = seen.write(t.out, next)
-	}
-	switch {
+	switch err := t.print(m.json, seen.document(next), func(out io.Writer) { seen.write(out, next) }); {
 	case err != nil:
 		return err
 	case seen.unreached() != nil || tooFew(report, masters):
@@ -132,9 +124,7 @@ func (m *members) check(seen *membership) error {
 // tell announces a generation.
 func (m *members) tell(ctx context.Context, t *terminal, locker *redlock.Locker, seen *membership, next step) error {
 	if !next.Safe && m.announce > max(2, m.masters.generation) && !m.force {
-		if err := next.write(t.err); err != nil {
-			return err
-		}
+		next.write(t.err)
 		return withStatus(statusNo, "members: nothing was announced, since the step is NOT YET safe; -force announces it "+
 			"nevertheless")
 	}
@@ -146,8 +136,11 @@ func (m *members) tell(ctx context.Context, t *terminal, locker *redlock.Locker,
 			return err
 		}
 	}
-	if err := m.confirm(t); err != nil {
-		return err
+	if !m.yes {
+		if err := t.confirm("members", "Type the generation to announce it: ", strconv.FormatUint(m.announce, 10),
+			"nothing was announced"); err != nil {
+			return err
+		}
 	}
 	if err := locker.Announce(ctx, m.announce); err != nil {
 		return fmt.Errorf("%w; some masters may have been told generation %d, which does no harm: run it again", err,
@@ -175,22 +168,4 @@ func (m *members) consequence() string {
 	return fmt.Sprintf("This tells masters generation %d. Processes with generation %d or less take no lock from "+
 		"then on, and lose the locks that they hold; processes without a generation go on.",
 		m.announce, m.announce-2)
-}
-
-// confirm asks the user to type the number. Without a terminal it fails.
-func (m *members) confirm(t *terminal) error {
-	if m.yes {
-		return nil
-	}
-	if _, _, ok := term.Size(t.in); !ok {
-		return usage("members: standard input is no terminal to ask at; -yes answers for you")
-	}
-	if _, err := fmt.Fprint(t.out, "Type the generation to announce it: "); err != nil {
-		return err
-	}
-	answer, err := bufio.NewReader(t.in).ReadString('\n')
-	if strings.TrimSpace(answer) != strconv.FormatUint(m.announce, 10) {
-		return &statusError{status: statusNo, err: also(errors.New("not confirmed, nothing was announced"), err)}
-	}
-	return nil
 }

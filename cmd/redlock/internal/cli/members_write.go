@@ -60,30 +60,24 @@ func (m *member) connected() (n int) {
 	return n
 }
 
-func (s *membership) write(out io.Writer, next step) error {
+func (s *membership) write(out io.Writer, next step) {
 	rows := [][]string{{"MASTER", "ROLE", "GENERATION", "CLIENTS", "LOCKS", "LONGEST TTL"}}
-	var errs strings.Builder
+	errs := ""
 	for i := range s.members {
 		m, name := &s.members[i], s.fleet.all[i].Name()
 		if m.err != nil {
 			rows = append(rows, []string{name, "(no answer)"})
-			fmt.Fprintf(&errs, "%s: %s\n", name, shown(m.err))
+			errs += fmt.Sprintf("%s: %s\n", name, shown(m.err))
 			continue
 		}
 		rows = append(rows, append([]string{name, orUnknown(oneLine(m.role))}, m.cells()...))
 	}
-	if err := writeTable(out, s.fleet.withSets(rows)); err != nil {
-		return err
+	writeTable(out, s.fleet.withSets(rows))
+	if errs != "" {
+		fmt.Fprintf(out, "\n%s", errs)
 	}
-	if errs.Len() > 0 {
-		if _, err := fmt.Fprintf(out, "\n%s", errs.String()); err != nil {
-			return err
-		}
-	}
-	if err := s.writeUsers(out); err != nil {
-		return err
-	}
-	return next.write(out)
+	s.writeUsers(out)
+	next.write(out)
 }
 
 // cells returns the columns after the role.
@@ -115,10 +109,10 @@ func orUnknown(text string) string {
 }
 
 // writeUsers prints who uses which masters.
-func (s *membership) writeUsers(out io.Writer) error {
+func (s *membership) writeUsers(out io.Writer) {
 	users := s.users()
 	if len(users) == 0 {
-		return nil
+		return
 	}
 	rows := [][]string{{"CLIENT OR HOLDER", "CONNECTIONS", "LOCKS", "ON"}}
 	for _, u := range users {
@@ -128,10 +122,8 @@ func (s *membership) writeUsers(out io.Writer) error {
 		}
 		rows = append(rows, []string{oneLine(u.Who), orNone(u.Connections), orNone(u.Locks), strings.Join(on, ", ")})
 	}
-	if _, err := fmt.Fprintln(out); err != nil {
-		return err
-	}
-	return writeTable(out, rows)
+	fmt.Fprintln(out)
+	writeTable(out, rows)
 }
 
 func orNone(n int) string {
@@ -141,20 +133,14 @@ func orNone(n int) string {
 	return strconv.Itoa(n)
 }
 
-func (n step) write(out io.Writer) error {
-	var b strings.Builder
-	b.WriteByte('\n')
+func (n step) write(out io.Writer) {
 	verdict := "SAFE: "
 	if !n.Safe {
 		verdict = "NOT YET: "
 	}
-	for _, line := range demo.Wrap(verdict+n.Do, 100) {
-		fmt.Fprintln(&b, line)
-	}
-	writeMarked(&b, "-", n.Not)
-	writeMarked(&b, "?", n.Unseen)
-	_, err := io.WriteString(out, b.String())
-	return err
+	fmt.Fprintf(out, "\n%s\n", strings.Join(demo.Wrap(verdict+n.Do, 100), "\n"))
+	writeMarked(out, "-", n.Not)
+	writeMarked(out, "?", n.Unseen)
 }
 
 // writeMarked writes texts one per line, each with a mark in front.

@@ -1,15 +1,20 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/term"
 )
 
 const (
@@ -27,6 +32,42 @@ func writeWhole(out io.Writer, write func(io.Writer)) error {
 	write(&text)
 	_, err := text.WriteTo(out)
 	return err
+}
+
+// print writes v as JSON, or the text that write makes.
+func (t *terminal) print(asJSON bool, v any, write func(io.Writer)) error {
+	if asJSON {
+		return writeJSON(t.out, v)
+	}
+	return writeWhole(t.out, write)
+}
+
+// writeJSONLine writes v as one line and in one piece, because a reader may read line by line.
+func writeJSONLine(out io.Writer, v any) error {
+	// Encode writes to memory, and these fields always encode.
+	return writeWhole(out, func(out io.Writer) { _ = json.NewEncoder(out).Encode(v) })
+}
+
+func writeJSON(out io.Writer, v any) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// confirm asks the user to type a text, which can't happen by accident. Without a terminal it fails. question and undone
+// say what it is for.
+func (t *terminal) confirm(command, question, want, undone string) error {
+	if _, _, ok := term.Size(t.in); !ok {
+		return usage("%s: standard input is no terminal to ask at; -yes answers for you", command)
+	}
+	if _, err := fmt.Fprint(t.out, question); err != nil {
+		return err
+	}
+	answer, err := bufio.NewReader(t.in).ReadString('\n')
+	if strings.TrimRight(answer, "\r\n") != want {
+		return withStatus(statusNo, "%w", also(errors.New("not confirmed, "+undone), err))
+	}
+	return nil
 }
 
 // replacement is a file that replaces another one, completely or not at all. It is created before its content is known,

@@ -1,15 +1,13 @@
 package cli
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
-	"github.com/seed-624411e5/redlock/cmd/redlock/internal/term"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -101,8 +99,10 @@ func (r *releaser) run(ctx context.Context, t *terminal, args []string) error {
 	}
 	after := seen
 	if held > 0 {
-		if err := r.confirm(t, key); err != nil {
-			return err
+		if !r.yes {
+			if err := t.confirm("release", "Type the key to remove these holds: ", key, "nothing was removed"); err != nil {
+				return err
+			}
 		}
 		after = removeAll(ctx, masters.all, key, seen)
 	}
@@ -129,25 +129,7 @@ func (r *releaser) show(t *terminal, masters *fleet, seen []sight) (held int, er
 			rows[i] = []string{masters.all[i].Name(), masters.setsOf(i), what}
 		}
 	}
-	return held, writeTable(t.out, rows)
-}
-
-// confirm asks the user to type the key, which can't happen by accident. Without a terminal it fails.
-func (r *releaser) confirm(t *terminal, key string) error {
-	if r.yes {
-		return nil
-	}
-	if _, _, ok := term.Size(t.in); !ok {
-		return usage("release: standard input is no terminal to ask at; -yes answers for you")
-	}
-	if _, err := fmt.Fprintf(t.out, "Type the key to remove these holds: "); err != nil {
-		return err
-	}
-	answer, err := bufio.NewReader(t.in).ReadString('\n')
-	if strings.TrimRight(answer, "\r\n") != key {
-		return &statusError{status: statusNo, err: also(errors.New("not confirmed, nothing was removed"), err)}
-	}
-	return nil
+	return held, writeWhole(t.out, func(out io.Writer) { writeTable(out, rows) })
 }
 
 // removeAll removes exactly the locks in seen, and no later lock: a plain lock by its owner, any other by its holds.

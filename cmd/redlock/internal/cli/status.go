@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -95,12 +94,7 @@ func (s *statusReader) run(ctx context.Context, t *terminal, args []string) erro
 	if err != nil {
 		return err
 	}
-	if s.json {
-		err = writeJSON(t.out, status)
-	} else {
-		err = status.write(t.out)
-	}
-	switch {
+	switch err := t.print(s.json, status, status.write); {
 	case err != nil:
 		return err
 	case status.why != nil:
@@ -169,16 +163,16 @@ func lookAt(ctx context.Context, m *single.Master, key string) masterStatus {
 	return s
 }
 
-func (s *keyStatus) write(out io.Writer) error {
+func (s *keyStatus) write(out io.Writer) {
 	rows := [][]string{{"MASTER", "HOLDER", "FREE IN", "TOKEN", "WAITERS"}}
-	var errs strings.Builder
+	var errs string
 	held := 0
 	for _, m := range s.Masters {
 		waiters := strconv.FormatInt(m.Waiters, 10)
 		switch {
 		case m.Error != "":
 			rows = append(rows, []string{m.Master, "(no answer)"})
-			fmt.Fprintf(&errs, "%s: %s\n", m.Master, oneLine(m.Error))
+			errs += fmt.Sprintf("%s: %s\n", m.Master, oneLine(m.Error))
 		case !m.Held:
 			rows = append(rows, []string{m.Master, "(free)", "", m.Token, waiters})
 		default:
@@ -194,18 +188,13 @@ func (s *keyStatus) write(out io.Writer) error {
 		}
 	}
 	rows = withGenerations(rows, func(i int) uint64 { return s.Masters[i].Told })
-	if err := writeTable(out, s.fleet.withSets(rows)); err != nil {
-		return err
-	}
-	text := ""
-	if errs.Len() > 0 {
-		text = "\n" + errs.String()
+	writeTable(out, s.fleet.withSets(rows))
+	if errs != "" {
+		fmt.Fprintf(out, "\n%s", errs)
 	}
 	if s.why == nil { // else the error says it
-		text += "\n" + s.sentence(held) + "\n"
+		fmt.Fprintf(out, "\n%s\n", s.sentence(held))
 	}
-	_, err := io.WriteString(out, text)
-	return err
 }
 
 func freeIn(ttl time.Duration) string {
@@ -244,16 +233,4 @@ func seconds(ttl time.Duration) float64 {
 		return -1
 	}
 	return ttl.Seconds()
-}
-
-// writeJSONLine writes v as one line and in one piece, because a reader may read line by line.
-func writeJSONLine(out io.Writer, v any) error {
-	// Encode writes to memory, and these fields always encode.
-	return writeWhole(out, func(out io.Writer) { _ = json.NewEncoder(out).Encode(v) })
-}
-
-func writeJSON(out io.Writer, v any) error {
-	e := json.NewEncoder(out)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
 }

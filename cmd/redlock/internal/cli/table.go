@@ -9,7 +9,7 @@ import (
 )
 
 // writeTable writes rows in columns, two blanks apart; a row may have fewer cells than others. No line ends in blanks.
-func writeTable(out io.Writer, rows [][]string) error {
+func writeTable(out io.Writer, rows [][]string) {
 	var widths []int
 	for _, row := range rows {
 		for i, cell := range row {
@@ -24,11 +24,8 @@ func writeTable(out io.Writer, rows [][]string) error {
 		for i, cell := range row {
 			fmt.Fprintf(&line, "%-*s  ", widths[i], cell)
 		}
-		if _, err := fmt.Fprintln(out, strings.TrimRight(line.String(), " ")); err != nil {
-			return err
-		}
+		fmt.Fprintln(out, strings.TrimRight(line.String(), " "))
 	}
-	return nil
 }
 
 // withSets adds a column with the sets of each master to a table with a heading, if there are two sets.
