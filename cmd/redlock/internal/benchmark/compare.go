@@ -1,6 +1,7 @@
 package benchmark
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -142,18 +143,20 @@ func Compare(old, now []*Report, j Judgement) *Comparison {
 	return c
 }
 
-// pooled returns the measures with the rounds of all reports. It matches measures by position, because masters may have
+// pooled returns the measures with the rounds and histograms of all reports. It matches measures by position, because masters may have
 // other names than before.
 func pooled(reports []*Report) []Measure {
 	measures := slices.Clone(reports[0].Measures)
 	for i := range measures {
 		m := &measures[i]
-		m.Rounds = slices.Clone(m.Rounds)
+		m.Rounds, m.Buckets = slices.Clone(m.Rounds), slices.Clone(m.Buckets)
 		for _, more := range reports[1:] {
 			other := more.Measures[i]
 			m.Rounds = append(m.Rounds, other.Rounds...)
 			m.N, m.Failed, m.Unfinished = m.N+other.N, m.Failed+other.Failed, m.Unfinished+other.Unfinished
+			m.Buckets, m.Max = append(m.Buckets, other.Buckets...), max(m.Max, other.Max)
 		}
+		slices.SortFunc(m.Buckets, func(a, b Bucket) int { return cmp.Compare(a.From, b.From) })
 	}
 	return measures
 }
@@ -208,10 +211,9 @@ func tooManyFailed(m Measure) bool {
 	return float64(m.Failed+m.Unfinished) > mostFailed*float64(m.N+m.Failed)
 }
 
-func center(values []float64) (c Center) {
-	c.N = len(values)
-	c.Median, c.Low, c.High, c.Known = Median(values)
-	return c
+func center(values []float64) Center {
+	median, low, high, known := Median(values)
+	return Center{median, low, high, len(values), known}
 }
 
 // judge sets the verdicts of the rows that have none.

@@ -45,7 +45,8 @@ type Settings struct {
 	Masters    int     `json:"masters"`
 }
 
-func settingsOf(c Config, masters int) Settings {
+// SettingsOf returns the settings in a report of c on so many masters.
+func SettingsOf(c Config, masters int) Settings {
 	s := Settings{
 		Loop: "closed", Rate: c.Rate, Rounds: c.Rounds, Window: c.Window.Seconds(), Workers: c.Workers,
 		Contenders: c.Contenders,
@@ -56,9 +57,6 @@ func settingsOf(c Config, masters int) Settings {
 	}
 	return s
 }
-
-// SettingsOf returns the settings in a report of c on so many masters.
-func SettingsOf(c Config, masters int) Settings { return settingsOf(c, masters) }
 
 // Master is one measured master.
 type Master struct {

@@ -130,16 +130,16 @@ func (r *run) whyNot() error {
 // measure plays all parts, round by round. Each round begins with the next part.
 func (r *run) measure(ctx context.Context, tell func(Progress)) error {
 	var now atomic.Pointer[Progress]
-	now.Store(&Progress{
-		Part: parts[0], Rounds: r.config.Rounds, Left: r.config.Time() +
-			time.Duration(r.config.Rounds-1)*r.config.Pause,
-	})
-	defer r.telling(tell, &now)()
-	for part, name := range parts {
+	begin := func(part, round int, left time.Duration) {
 		now.Store(&Progress{
-			Part: name, Rounds: r.config.Rounds, Left: r.config.Time() +
-				time.Duration(r.config.Rounds-1)*r.config.Pause,
+			Part: parts[part], Round: round, Rounds: r.config.Rounds,
+			Left: left + time.Duration(r.config.Rounds-max(round, 1))*r.config.Pause,
 		})
+	}
+	begin(0, 0, r.config.Time())
+	defer r.telling(tell, &now)()
+	for part := range parts {
+		begin(part, 0, r.config.Time())
 		if err := r.window(min(warmUp, r.config.Window)).played(ctx, part); err != nil {
 			return err
 		}
@@ -150,9 +150,7 @@ func (r *run) measure(ctx context.Context, tell func(Progress)) error {
 		}
 		for turn := range parts {
 			part := (round + turn) % len(parts)
-			left := r.config.Time() - time.Duration(round*len(parts)+turn)*r.config.Window +
-				time.Duration(r.config.Rounds-round-1)*r.config.Pause
-			now.Store(&Progress{Part: parts[part], Round: round + 1, Rounds: r.config.Rounds, Left: left})
+			begin(part, round+1, r.config.Time()-time.Duration(round*len(parts)+turn)*r.config.Window)
 			w := r.window(r.config.Window)
 			err := w.played(ctx, part)
 			if ctx.Err() != nil {
@@ -224,8 +222,7 @@ func (w *window) keep(part int) {
 		if partOf(name) != part {
 			continue
 		}
-		round := s.round()
-		w.rounds[name] = append(w.rounds[name], round)
+		w.rounds[name] = append(w.rounds[name], s.round())
 		if w.totals[name] == nil {
 			w.totals[name] = &Histogram{}
 		}
@@ -241,7 +238,7 @@ func (r *run) report() *Report {
 	report := &Report{
 		Format: reportFormat, Time: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		CPUs:     runtime.NumCPU(), Settings: settingsOf(r.config, len(r.target.Masters)),
+		CPUs:     runtime.NumCPU(), Settings: SettingsOf(r.config, len(r.target.Masters)),
 		Seconds: r.measured.Seconds(), Operations: r.operations.Load(),
 		Overlaps: r.overlaps, Masters: r.masters(),
 	}

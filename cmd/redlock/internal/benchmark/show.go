@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// None marks a figure that does not exist.
-const None = "–"
+// none marks a figure that does not exist.
+const none = "–"
 
-// ShowCenter formats a median and the distance to the farther end of its interval. With too few values it shows the
+// showCenter formats a median and the distance to the farther end of its interval. With too few values it shows the
 // range.
-func ShowCenter(c Center) string {
+func showCenter(c Center) string {
 	switch {
 	case c.N == 0:
-		return None
+		return none
 	case !c.Known:
 		return fmt.Sprintf("%s (%s to %s)", Show(c.Median), Show(c.Low), Show(c.High))
 	case c.Median <= 0:
@@ -23,40 +23,53 @@ func ShowCenter(c Center) string {
 	return fmt.Sprintf("%s ±%.0f%%", Show(c.Median), max(c.High-c.Median, c.Median-c.Low)/c.Median*100)
 }
 
-// ShowPercent formats a fraction as a percentage.
-func ShowPercent(part float64) string { return fmt.Sprintf("%+.1f%%", part*100) }
-
 // ShowPart formats a fraction that is not a change.
 func ShowPart(part float64) string { return fmt.Sprintf("%g%%", part*100) }
-
-// ShowP writes a probability.
-func ShowP(p float64) string {
-	if p < 0.001 {
-		return "<0.001"
-	}
-	return fmt.Sprintf("%.3f", p)
-}
 
 // ShowQuantile writes a quantile of a measure.
 func (m *Measure) ShowQuantile(name string) string {
 	if v, ok := m.get(name); ok {
 		return Show(v)
 	}
-	return None
+	return none
 }
 
-// shownQuantiles are all quantiles.
-func (m *Measure) shownQuantiles() (shown []string) {
-	for _, q := range quantiles {
-		shown = append(shown, m.ShowQuantile(q.name))
+// Cells are the rows of a table of all measures: the name, the number of operations, the quantiles, the longest, the
+// median of the rounds' medians with its interval, and the operations that did not succeed.
+func (r *Report) Cells() (rows [][]string) {
+	for i := range r.Measures {
+		m := &r.Measures[i]
+		row := []string{m.Name, strconv.Itoa(m.N)}
+		for _, q := range quantiles {
+			row = append(row, m.ShowQuantile(q.name))
+		}
+		longest := none
+		if m.N > 0 {
+			longest = Show(m.Max)
+		}
+		medians, _ := m.samples("p50")
+		rows = append(rows, append(row, longest, showCenter(center(medians)), m.ShowTrouble()))
 	}
-	return shown
+	return rows
 }
 
-// ShowRounds writes the median of the rounds' medians with its interval.
-func (m *Measure) ShowRounds() string {
-	values, _ := m.samples("p50")
-	return ShowCenter(center(values))
+// Cells are the rows of a table of the comparison: the measure, the quantile, both sides, the change, its probability,
+// the number of rounds, and the verdict.
+func (c *Comparison) Cells() (rows [][]string) {
+	for _, d := range c.Rows {
+		p, verdict := fmt.Sprintf("%.3f", d.Adjusted), d.Verdict
+		if d.Adjusted < 0.001 {
+			p = "<0.001"
+		}
+		if d.Why != "" {
+			verdict += ": " + d.Why
+		}
+		rows = append(rows, []string{
+			d.Measure, d.Quantile, showCenter(d.Old), showCenter(d.New), fmt.Sprintf("%+.1f%%", d.Change*100), p,
+			fmt.Sprintf("%d+%d", d.Old.N, d.New.N), verdict,
+		})
+	}
+	return rows
 }
 
 // ShowTrouble writes how many operations did not succeed.

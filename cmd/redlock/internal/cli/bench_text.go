@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/benchmark"
@@ -28,7 +27,8 @@ const (
 func (b *bench) print(t *terminal, r *benchmark.Report) error {
 	return t.print(b.json, r, func(out io.Writer) {
 		fmt.Fprintf(out, "%s\n\n", r.Settings)
-		writeMeasures(out, r)
+		heading := []string{"MEASURE", "N", "P50", "P90", "P99", "P99.9", "LONGEST", "P50 OF ROUNDS", "FAILED"}
+		writeTable(out, append([][]string{heading}, r.Cells()...))
 		fmt.Fprintln(out)
 		writeHistograms(out, t, r)
 		writeComparison(out, r.Comparison)
@@ -42,23 +42,6 @@ func (b *bench) print(t *terminal, r *benchmark.Report) error {
 // printComparison prints a comparison of files, without measurements.
 func (b *bench) printComparison(t *terminal, r *benchmark.Report) error {
 	return t.print(b.json, r.Comparison, func(out io.Writer) { writeComparison(out, r.Comparison) })
-}
-
-func writeMeasures(out io.Writer, r *benchmark.Report) {
-	rows := [][]string{{"MEASURE", "N", "P50", "P90", "P99", "P99.9", "LONGEST", "P50 OF ROUNDS", "FAILED"}}
-	for i := range r.Measures {
-		m := &r.Measures[i]
-		longest := benchmark.None
-		if m.N > 0 {
-			longest = benchmark.Show(m.Max)
-		}
-		rows = append(rows, []string{
-			m.Name, strconv.Itoa(m.N), m.ShowQuantile("p50"), m.ShowQuantile("p90"), m.ShowQuantile("p99"),
-			m.ShowQuantile("p99.9"), longest,
-			m.ShowRounds(), m.ShowTrouble(),
-		})
-	}
-	writeTable(out, rows)
 }
 
 // writeHistograms writes a line for each measure, over one logarithmic axis. The highest column of a line is its
@@ -123,19 +106,8 @@ func writeComparison(out io.Writer, c *benchmark.Comparison) {
 	if c == nil {
 		return
 	}
-	rows := [][]string{{"MEASURE", "", "OLD", "NEW", "CHANGE", "P", "ROUNDS", "VERDICT"}}
-	for _, d := range c.Rows {
-		verdict := d.Verdict
-		if d.Why != "" {
-			verdict += ": " + d.Why
-		}
-		rows = append(rows, []string{
-			d.Measure, d.Quantile, benchmark.ShowCenter(d.Old), benchmark.ShowCenter(d.New),
-			benchmark.ShowPercent(d.Change),
-			benchmark.ShowP(d.Adjusted), fmt.Sprintf("%d+%d", d.Old.N, d.New.N), verdict,
-		})
-	}
-	writeTable(out, rows)
+	heading := []string{"MEASURE", "", "OLD", "NEW", "CHANGE", "P", "ROUNDS", "VERDICT"}
+	writeTable(out, append([][]string{heading}, c.Cells()...))
 	fmt.Fprintln(out)
 	for _, note := range c.Notes {
 		fmt.Fprintf(out, "differs: %s\n", oneLine(note))
