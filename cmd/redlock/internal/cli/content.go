@@ -28,8 +28,8 @@ var (
 	holdForm = regexp.MustCompile(`(?s)^([rw]):(.*):([^:]+)$`)
 )
 
-// inspect asks a master who holds key, and judges whether its value is a lock.
-func inspect(ctx context.Context, m *single.Master, key string) (single.Reply, content, error) {
+// inspectKey asks a master who holds key, and judges whether its value is a lock.
+func inspectKey(ctx context.Context, m *single.Master, key string) (single.Reply, content, error) {
 	reply, err := m.Ask(ctx, single.Request{Op: single.Inspect, Keys: []string{key}})
 	taken := redis.HasErrorPrefix(err, "WRONGTYPE")
 	if err != nil && !taken || err == nil && reply.Outcome != single.Granted {

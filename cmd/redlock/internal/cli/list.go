@@ -6,7 +6,6 @@ import (
 	"flag"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -175,29 +174,8 @@ func (l *lister) search(ctx context.Context, m *single.Master) (found []string, 
 	if err := reach(ctx, m); err != nil {
 		return nil, false, err
 	}
-	var cursor uint64
-	for seen := 0; seen < l.scan; seen += scanPage {
-		keys, next, err := m.Client().Scan(ctx, cursor, globQuoted(l.prefix)+"*", scanPage).Result()
-		if err != nil {
-			return found, false, err
-		}
-		looks, err := lookLikeLocks(ctx, m.Client(), slices.DeleteFunc(keys, single.Reserved))
-		for _, lock := range looks {
-			found = append(found, lock.key)
-		}
-		if err != nil && !isReply(err) { // which is of single keys
-			return found, false, err
-		}
-		if cursor = next; cursor == 0 {
-			return found, true, nil
-		}
-	}
-	return found, false, nil
-}
-
-// globQuoted returns a Redis pattern that matches exactly this text.
-func globQuoted(text string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
+	done, err = scanLocks(ctx, m.Client(), l.prefix, l.scan, func(lock lookalike) { found = append(found, lock.key) })
+	return found, done, err
 }
 
 // inspectAll asks a master about each key.

@@ -3,10 +3,11 @@ package cli
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/hold"
+	"github.com/seed-624411e5/redlock/internal/inspect"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -15,69 +16,40 @@ import (
 // judge computes the verdict on a key from the masters' answers; some reports whether any master has a lock there.
 func judge(f *fleet, key string, answer func(i int) *single.Call) (lock listedLock, some bool) {
 	lock = listedLock{keyNames: namesOf(key), Verdict: "leftover", on: make(map[int]bool)}
-	holds := make(map[string][]int) // on which masters each is
+	answers := make(inspect.Answers, len(f.all))
 	for i := range f.all {
 		c := answer(i)
 		if c == nil || c.Err != nil || c.Reply.Outcome != single.Granted || c.Reply.Holds == nil &&
 			!isLock(c.Reply.TTL, c.Reply.Holder) {
 			continue
 		}
+		answers[i] = hold.Answer{Vote: hold.Granted, Reply: c.Reply}
 		lock.on[i] = true
 		lock.Masters = append(lock.Masters, f.all[i].Name())
 		lock.ttl = max(lock.ttl, c.Reply.TTL)
 		lock.Owner = ownerName(c.Reply.Holder)
-		for _, hold := range holdsIn(c.Reply) {
-			holds[hold] = append(holds[hold], i)
-		}
 	}
 	for _, set := range f.sets {
-		lock.decide(set, holds, answer)
+		quorum := hold.Set{Quorum: set.quorum()}
+		for _, i := range set.at {
+			quorum.Members |= 1 << i
+		}
+		if owner, holds, ttl := answers.Holder(&quorum); holds > 0 {
+			lock.Verdict, lock.Owner, lock.Holds, lock.ttl = "held", "", max(lock.Holds, holds), ttl
+			if holds == 1 && owner != "" {
+				lock.Owner = ownerName(owner)
+			}
+			continue
+		}
+		// The silent masters could complete it.
+		quorum.Quorum -= set.count(func(i int) bool { return unanswered(answer(i)) != nil })
+		quorum.Quorum = max(1, quorum.Quorum)
+		if _, holds, _ := answers.Holder(&quorum); holds > 0 && lock.Verdict != "held" {
+			lock.Verdict = "unknown"
+		}
 	}
 	lock.TTL = seconds(lock.ttl)
 	return lock, len(lock.on) > 0
-}
-
-// decide finds the holds that a quorum of a set has; the map has the masters of each hold.
-func (l *listedLock) decide(set masterSet, holds map[string][]int, answer func(i int) *single.Call) {
-	held := 0
-	silent := set.count(func(i int) bool { return unanswered(answer(i)) != nil })
-	for _, on := range holds {
-		switch votes := set.count(func(i int) bool { return slices.Contains(on, i) }); {
-		case votes >= set.quorum():
-			held++
-			l.Verdict, l.Owner, l.ttl = "held", ownerName(answer(on[0]).Reply.Holder), lifeOn(on, set, answer)
-			if answer(on[0]).Reply.Holds != nil && len(holds) > 1 {
-				l.Owner = ""
-			}
-		case votes > 0 && votes+silent >= set.quorum() && l.Verdict != "held":
-			l.Verdict = "unknown"
-		}
-	}
-	l.Holds = max(l.Holds, held)
-}
-
-// holdsIn returns the holds in an answer. A plain lock has one, its owner's.
-func holdsIn(r single.Reply) []string {
-	if r.Holds == nil {
-		return []string{"plain " + r.Holder}
-	}
-	var holds []string
-	for hold := range slices.Chunk([]byte(*r.Holds), single.HoldPrint) {
-		holds = append(holds, string(hold))
-	}
-	return holds
-}
-
-// lifeOn returns how long a quorum of the set keeps the key.
-func lifeOn(on []int, set masterSet, answer func(i int) *single.Call) time.Duration {
-	var lives []time.Duration
-	for _, i := range on {
-		if slices.Contains(set.at, i) {
-			lives = append(lives, answer(i).Reply.TTL)
-		}
-	}
-	slices.Sort(lives)
-	return lives[len(lives)-set.quorum()]
 }
 
 func (l *listing) write(out io.Writer) {

@@ -140,7 +140,13 @@ func (m *member) observe(ctx context.Context, master *single.Master) {
 	if list, err := c.Do(ctx, "CLIENT", "LIST").Text(); err == nil {
 		m.clients = connections(list)
 	}
-	m.scan(ctx, c)
+	m.owners = make(map[string]int)
+	done, _ := scanLocks(ctx, c, "", scanMost, func(lock lookalike) { // an error leaves keys unread
+		m.owners[lock.who]++
+		m.locks++
+		m.longest = max(m.longest, lock.ttl)
+	})
+	m.partly = !done
 }
 
 // toldGeneration returns the greatest generation that a master knows; 0 if none.
@@ -185,36 +191,32 @@ func connections(list string) map[string]int {
 	return n
 }
 
-// scan reads keys that may be locks.
-func (m *member) scan(ctx context.Context, c redis.UniversalClient) {
-	m.owners = make(map[string]int)
-	var cursor uint64
-	for seen := 0; ; {
-		keys, next, err := c.Scan(ctx, cursor, "*", scanPage).Result()
-		if err != nil {
-			m.partly = true
-			return
-		}
-		m.lookAtKeys(ctx, c, slices.DeleteFunc(keys, single.Reserved))
-		seen += len(keys)
-		if cursor = next; cursor == 0 {
-			return
-		}
-		if seen >= scanMost {
-			m.partly = true
-			return
-		}
-	}
-}
+// globs makes a Redis pattern match exactly a text.
+var globs = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
-func (m *member) lookAtKeys(ctx context.Context, c redis.UniversalClient, keys []string) {
-	locks, err := lookLikeLocks(ctx, c, keys)
-	m.partly = m.partly || err != nil && !isReply(err)
-	for _, lock := range locks {
-		m.owners[lock.who]++
-		m.locks++
-		m.longest = max(m.longest, lock.ttl)
+// scanLocks scans this many keys of a master, with any prefix, and calls found for those with this prefix that look like
+// locks. done means that it has scanned all keys.
+func scanLocks(ctx context.Context, c redis.UniversalClient, prefix string, most int, found func(lookalike)) (done bool,
+	err error,
+) {
+	var cursor uint64
+	for seen := 0; seen < most; seen += scanPage {
+		keys, next, err := c.Scan(ctx, cursor, globs.Replace(prefix)+"*", scanPage).Result()
+		if err != nil {
+			return false, err
+		}
+		locks, err := lookLikeLocks(ctx, c, slices.DeleteFunc(keys, single.Reserved))
+		for _, lock := range locks {
+			found(lock)
+		}
+		if err != nil && !isReply(err) { // a reply is about single keys
+			return false, err
+		}
+		if cursor = next; cursor == 0 {
+			return true, nil
+		}
 	}
+	return false, nil
 }
 
 // lookalike is a key that looks like a lock, on one master.

@@ -84,7 +84,7 @@ func (r *releaser) run(ctx context.Context, t *terminal, args []string) error {
 	}
 	defer masters.close()
 	seen := eachMaster(ctx, masters.all, func(ctx context.Context, i int) sight {
-		reply, content, err := inspect(ctx, masters.all[i], key)
+		reply, content, err := inspectKey(ctx, masters.all[i], key)
 		return sight{reply, content, err}
 	})
 	held, unseen := r.show(t, masters, seen)

@@ -143,7 +143,7 @@ func look(ctx context.Context, l *redlock.Locker, f *fleet, key string) (*keySta
 // lookAt asks one master. It leaves out facts, other than the lock, that a user with few rights may not read.
 func lookAt(ctx context.Context, m *single.Master, key string) masterStatus {
 	s := masterStatus{Master: m.Name()}
-	reply, content, err := inspect(ctx, m, key)
+	reply, content, err := inspectKey(ctx, m, key)
 	if err != nil {
 		s.Error = hidePasswords(err.Error())
 		return s
