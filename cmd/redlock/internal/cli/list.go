@@ -114,15 +114,15 @@ func (l *lister) run(ctx context.Context, t *terminal, args []string) error {
 
 // look scans all masters, and asks each about every key that any master has.
 func (l *lister) look(ctx context.Context, f *fleet) *listing {
-	list := &listing{Prefix: l.prefix, Locks: []listedLock{}, Masters: make([]listedMaster, len(f.all)), fleet: f}
+	list := &listing{Prefix: l.prefix, Locks: []listedLock{}, fleet: f}
 	found := make([][]string, len(f.all))
-	each(ctx, len(f.all), func(ctx context.Context, i int) {
-		m := &list.Masters[i]
+	list.Masters = askAll(ctx, len(f.all), listTimeout, func(ctx context.Context, i int) (m listedMaster) {
 		m.Master, m.Set = f.all[i].Name(), f.setsOf(i)
 		var err error
 		if found[i], m.Done, err = l.search(ctx, f.all[i]); err != nil {
 			m.Error = hidePasswords(bare{err}.Error())
 		}
+		return m
 	})
 	union := make(map[string]bool)
 	for _, keys := range found {
@@ -134,11 +134,11 @@ func (l *lister) look(ctx context.Context, f *fleet) *listing {
 	if len(keys) > l.limit {
 		keys, list.More = keys[:l.limit], len(keys)-l.limit
 	}
-	replies := make([][]*single.Call, len(f.all))
-	each(ctx, len(f.all), func(ctx context.Context, i int) {
-		if list.Masters[i].Error == "" {
-			replies[i] = inspectAll(ctx, f.all[i], keys)
+	replies := askAll(ctx, len(f.all), listTimeout, func(ctx context.Context, i int) []*single.Call {
+		if list.Masters[i].Error != "" {
+			return nil
 		}
+		return inspectAll(ctx, f.all[i], keys)
 	})
 	for n, key := range keys {
 		if lock, some := judge(f, key, func(i int) *single.Call { return callAt(replies[i], n) }); some {
@@ -208,11 +208,4 @@ func callAt(calls []*single.Call, n int) *single.Call {
 		return nil
 	}
 	return calls[n]
-}
-
-// each calls do for n masters at once.
-func each(ctx context.Context, n int, do func(ctx context.Context, i int)) {
-	ctx, cancel := context.WithTimeout(ctx, listTimeout)
-	defer cancel()
-	atOnce(n, func(i int) { do(ctx, i) })
 }

@@ -130,9 +130,9 @@ func (m *masterFlags) open() (*fleet, error) {
 		return nil,
 			usage("no masters: give -masters, REDLOCK_MASTERS or a configuration file such as /etc/redlock/config")
 	}
-	secure, err := m.tls()
+	secure, err := tlsfiles.Files{CA: m.ca, Cert: m.cert, Key: m.key}.Config() // nil: none of these is set
 	if err != nil {
-		return nil, err
+		return nil, usage("%w", err)
 	}
 	if err := m.readPassword(); err != nil {
 		return nil, err
@@ -189,7 +189,11 @@ func (f *fleet) checkNames() error {
 	return nil
 }
 
-func (f *fleet) close() { closeMasters(f.all) }
+func (f *fleet) close() {
+	for _, m := range f.all {
+		_ = m.Close() // the client is not used any more
+	}
+}
 
 func (m *masterFlags) openOne(url string, secure *tls.Config) (*single.Master, error) {
 	opt, err := single.ParseURL(url) // the error explains what is wrong without quoting the URL
@@ -226,36 +230,22 @@ func (m *masterFlags) readPassword() error {
 	return nil
 }
 
-// tls returns the configuration of the -tls flags; nil if none is set.
-func (m *masterFlags) tls() (*tls.Config, error) {
-	c, err := tlsfiles.Files{CA: m.ca, Cert: m.cert, Key: m.key}.Config()
-	if err != nil {
-		return nil, usage("%w", err)
-	}
-	return c, nil
-}
-
 // locker returns a Locker, with an observer unless that is nil. The caller closes the Locker first and then the fleet.
 func (m *masterFlags) locker(observe func(redlock.Event)) (l *redlock.Locker, f *fleet, err error) {
-	f, err = m.open()
-	if err != nil {
+	if f, err = m.open(); err != nil {
 		return nil, nil, err
 	}
-	l, err = m.lockerOver(f, observe)
+	opts := redlock.Options{RestartGuard: m.guard, Generation: m.generation, Observer: observe}
+	if f.joint() {
+		l, err = redlock.NewJoint(f.voters(0), f.voters(1), opts)
+	} else {
+		l, err = redlock.New(f.voters(0), opts)
+	}
 	if err != nil {
 		f.close()
 		return nil, nil, err
 	}
 	return l, f, nil
-}
-
-// lockerOver makes a Locker over masters that were opened.
-func (m *masterFlags) lockerOver(f *fleet, observe func(redlock.Event)) (*redlock.Locker, error) {
-	opts := redlock.Options{RestartGuard: m.guard, Generation: m.generation, Observer: observe}
-	if f.joint() {
-		return redlock.NewJoint(f.voters(0), f.voters(1), opts)
-	}
-	return redlock.New(f.voters(0), opts)
 }
 
 // silent adds the likely reason if rediss:// masters did not answer in time and the error has no reason yet: a server
@@ -290,12 +280,6 @@ func reach(ctx context.Context, m *single.Master) error {
 	return err
 }
 
-func closeMasters(masters []*single.Master) {
-	for _, m := range masters {
-		_ = m.Close() // the client is not used any more
-	}
-}
-
 // statusOf returns the exit status for an error of the library.
 func statusOf(err error) int {
 	switch {
@@ -318,11 +302,15 @@ func statusOf(err error) int {
 	return statusNo
 }
 
-// atOnce calls f for each of n, such as masters, in parallel, and returns when all calls have.
-func atOnce(n int, do func(i int)) {
+// askAll asks each of n, such as masters, in parallel, and returns all answers. ctx ends after timeout.
+func askAll[T any](ctx context.Context, n int, timeout time.Duration, ask func(ctx context.Context, i int) T) []T {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	answers := make([]T, n)
 	var all sync.WaitGroup
 	for i := range n {
-		all.Go(func() { do(i) })
+		all.Go(func() { answers[i] = ask(ctx, i) })
 	}
 	all.Wait()
+	return answers
 }

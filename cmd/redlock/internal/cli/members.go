@@ -66,7 +66,7 @@ func (m *members) run(ctx context.Context, t *terminal, args []string) error {
 	}
 	defer masters.close()
 	defer closeSoon(locker, confirmedTimeout)
-	seen := observeMembers(ctx, masters)
+	seen := observe(ctx, func() *membership { return lookAtMembers(ctx, masters) })
 	if m.announce > 0 {
 		if err := m.check(seen); err != nil {
 			return err

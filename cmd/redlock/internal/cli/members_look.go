@@ -52,11 +52,7 @@ type membership struct {
 	oldAlone, newAlone []*user
 }
 
-// observeMembers asks all masters, and again while a user seems to use one list alone.
-func observeMembers(ctx context.Context, f *fleet) *membership {
-	return observe(ctx, func() *membership { return lookAtMembers(ctx, f) })
-}
-
+// observe looks at all masters, and again while a user seems to use one list alone.
 func observe(ctx context.Context, look func() *membership) *membership {
 	old, later := make(suspects), make(suspects)
 	for n, pause := 1, lookAgain; ; n, pause = n+1, 2*pause {
@@ -116,16 +112,14 @@ func (m suspects) accused(looks int) (found []*user) {
 
 // lookAtMembers asks all masters at the same time.
 func lookAtMembers(ctx context.Context, f *fleet) *membership {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	s := &membership{fleet: f, members: make([]member, len(f.all))}
-	atOnce(len(f.all), func(i int) { s.members[i].observe(ctx, f.all[i]) })
-	return s
+	return &membership{fleet: f, members: askAll(ctx, len(f.all), askTimeout, func(ctx context.Context, i int) member {
+		return lookAtMember(ctx, f.all[i])
+	})}
 }
 
-func (m *member) observe(ctx context.Context, master *single.Master) {
+func lookAtMember(ctx context.Context, master *single.Master) (m member) {
 	if m.err = reach(ctx, master); m.err != nil {
-		return
+		return m
 	}
 	c := master.Client()
 	role, err := c.Do(ctx, "ROLE").Slice()
@@ -134,7 +128,7 @@ func (m *member) observe(ctx context.Context, master *single.Master) {
 		m.role, _ = role[0].(string)
 	case err != nil && !isOfOneCommand(err):
 		m.err = err
-		return
+		return m
 	}
 	m.generation, m.unread = toldGeneration(ctx, c)
 	if list, err := c.Do(ctx, "CLIENT", "LIST").Text(); err == nil {
@@ -147,6 +141,7 @@ func (m *member) observe(ctx context.Context, master *single.Master) {
 		m.longest = max(m.longest, lock.ttl)
 	})
 	m.partly = !done
+	return m
 }
 
 // toldGeneration returns the greatest generation that a master knows; 0 if none.

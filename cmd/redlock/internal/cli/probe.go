@@ -75,8 +75,12 @@ type probeResult struct {
 
 // probeAll probes all masters at the same time.
 func probeAll(ctx context.Context, masters []*single.Master, guard time.Duration) ([]probeReport, error) {
-	reports, errs := make([]probeReport, len(masters)), make([]error, len(masters))
-	atOnce(len(masters), func(i int) { reports[i], errs[i] = probeOne(ctx, masters[i], guard) })
+	errs := make([]error, len(masters))
+	most := time.Duration(len(probes)) * probeTimeout
+	reports := askAll(ctx, len(masters), most, func(ctx context.Context, i int) (r probeReport) {
+		r, errs[i] = probeOne(ctx, masters[i], guard)
+		return r
+	})
 	return reports, firstError(errors.Join(errs...), ctx.Err())
 }
 

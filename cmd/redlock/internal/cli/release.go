@@ -34,8 +34,10 @@ library, and has a ttl, or a sorted set of holds.
 
 The exit status is 0 when a quorum of masters has released the lock or has no hold on KEY any more, 1 when FILE does not
 exist, the answer was no or KEY is no lock, and otherwise
-   64  bad usage                             73  the lock of FILE was lost before
-   69  too few masters can be used           74  FILE could not be removed`,
+    64  bad usage
+    69  too few masters can be used
+    73  the lock of FILE was lost before
+    74  FILE could not be removed`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			r := &releaser{}
 			r.masters.define(fs)
@@ -83,7 +85,7 @@ func (r *releaser) run(ctx context.Context, t *terminal, args []string) error {
 		return err
 	}
 	defer masters.close()
-	seen := eachMaster(ctx, masters.all, func(ctx context.Context, i int) sight {
+	seen := askAll(ctx, len(masters.all), askTimeout, func(ctx context.Context, i int) sight {
 		reply, content, err := inspectKey(ctx, masters.all[i], key)
 		return sight{reply, content, err}
 	})
@@ -134,7 +136,7 @@ func (r *releaser) show(t *terminal, masters *fleet, seen []sight) (held int, er
 
 // removeAll removes exactly the locks in seen, and no later lock: a plain lock by its owner, any other by its holds.
 func removeAll(ctx context.Context, masters []*single.Master, key string, seen []sight) []sight {
-	return eachMaster(ctx, masters, func(ctx context.Context, i int) sight {
+	return askAll(ctx, len(masters), askTimeout, func(ctx context.Context, i int) sight {
 		switch {
 		case !seen[i].held():
 			return seen[i]
@@ -173,13 +175,4 @@ func (r *releaser) verdict(t *terminal, key string, masters *fleet, seen, after 
 		return fmt.Errorf("%q is free on %s: %w", key, free, err)
 	}
 	return nil
-}
-
-// eachMaster asks all masters at once.
-func eachMaster(ctx context.Context, masters []*single.Master, ask func(ctx context.Context, i int) sight) []sight {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	sights := make([]sight, len(masters))
-	atOnce(len(masters), func(i int) { sights[i] = ask(ctx, i) })
-	return sights
 }

@@ -107,7 +107,7 @@ func (s *statusReader) run(ctx context.Context, t *terminal, args []string) erro
 
 // look asks for the quorum's view, and then for each master's view. The two may differ.
 func look(ctx context.Context, l *redlock.Locker, f *fleet, key string) (*keyStatus, error) {
-	status := &keyStatus{keyNames: namesOf(key), Verdict: "free", Masters: make([]masterStatus, len(f.all)), fleet: f}
+	status := &keyStatus{keyNames: namesOf(key), Verdict: "free", fleet: f}
 	holder, err := l.Holder(ctx, key)
 	switch {
 	case errors.Is(err, redlock.ErrNoQuorum):
@@ -118,11 +118,10 @@ func look(ctx context.Context, l *redlock.Locker, f *fleet, key string) (*keySta
 		status.Verdict, status.Owner, status.Holds, status.TTL = "held", holderName(holder.Identity, holder.ID),
 			holder.Holds, seconds(holder.TTL)
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	atOnce(len(f.all), func(i int) {
-		status.Masters[i] = lookAt(ctx, f.all[i], key)
-		status.Masters[i].Set = f.setsOf(i)
+	status.Masters = askAll(ctx, len(f.all), askTimeout, func(ctx context.Context, i int) masterStatus {
+		s := lookAt(ctx, f.all[i], key)
+		s.Set = f.setsOf(i)
+		return s
 	})
 	for _, set := range f.sets {
 		// Holder finds no holder in data that are no lock.

@@ -184,7 +184,7 @@ func (t *ticket) ask(ctx context.Context, masters []*single.Master, op single.Op
 	if t.Kind != single.Plain {
 		request.Hold = onlyHold
 	}
-	return eachMaster(ctx, masters, func(ctx context.Context, i int) sight {
+	return askAll(ctx, len(masters), askTimeout, func(ctx context.Context, i int) sight {
 		reply, err := masters[i].Ask(ctx, request)
 		return sight{reply: reply, err: err}
 	})

@@ -85,9 +85,6 @@ func shortened(word string, size int) string {
 // columns is the width of text for an unknown terminal.
 const columns = 80
 
-// wide matches the space between the columns of a list.
-var wide = regexp.MustCompile(` {4,}`)
-
 // wrapped breaks paragraphs into lines of at most columns. An indented line keeps its indent, and is broken only if it
 // is longer.
 func wrapped(text string) string {
@@ -109,9 +106,7 @@ func wrapped(text string) string {
 			b.WriteString(line + "\n")
 		default:
 			end()
-			for _, column := range wide.Split(rest, -1) {
-				b.WriteString(folded(column, indent))
-			}
+			b.WriteString(folded(rest, indent))
 		}
 	}
 	end()

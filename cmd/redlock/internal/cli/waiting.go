@@ -238,8 +238,11 @@ func (w *wait) look(ctx context.Context) {
 			keys[i] = fmt.Sprintf(slotForm, w.taker.keys[0], i)
 		}
 	}
-	found, errs := make([]redlock.Holder, len(keys)), make([]error, len(keys))
-	atOnce(len(keys), func(i int) { found[i], errs[i] = w.locker.Holder(ctx, keys[i]) })
+	errs := make([]error, len(keys))
+	found := askAll(ctx, len(keys), askTimeout, func(ctx context.Context, i int) (h redlock.Holder) {
+		h, errs[i] = w.locker.Holder(ctx, keys[i])
+		return h
+	})
 	if ctx.Err() != nil {
 		return
 	}
