@@ -274,7 +274,7 @@ func writeHelp(out io.Writer) {
 func writeCommandHelp(out io.Writer, c command) {
 	fs := newFlags(c.name)
 	c.setup(fs)
-	fmt.Fprintf(out, "%s\nusage: redlock %s [flags]", folded("redlock "+c.name+": "+c.summary, ""), c.name)
+	fmt.Fprintf(out, "%s\nusage: redlock %s [flags]", folded("redlock "+c.name+": "+c.summary, columns, "", ""), c.name)
 	if c.args != "" {
 		fmt.Fprint(out, " ", c.args)
 	}
@@ -285,7 +285,7 @@ func writeCommandHelp(out io.Writer, c command) {
 		if value != "" {
 			value = " " + value
 		}
-		fmt.Fprintf(out, "%s  -%s%s\n%s", heading, f.Name, value, folded(text, "      "))
+		fmt.Fprintf(out, "%s  -%s%s\n%s", heading, f.Name, value, folded(text, columns, "      ", "      "))
 		heading = ""
 	})
 	if fs.Lookup("config") != nil {

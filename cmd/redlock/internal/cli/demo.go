@@ -2,12 +2,10 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -85,9 +83,7 @@ func (d *demonstration) run(ctx context.Context, t *terminal, args []string) err
 func (d *demonstration) play(ctx context.Context, t *terminal, show *demo.Show) (demo.Report, error) {
 	if d.json {
 		report := show.Run(ctx, nil)
-		out := json.NewEncoder(t.out)
-		out.SetIndent("", "  ")
-		return report, out.Encode(report)
+		return report, writeJSON(t.out, report)
 	}
 	width, height, isTerminal := term.Size(t.out)
 	style := term.StyleOf(t.getenv)
@@ -95,7 +91,7 @@ func (d *demonstration) play(ctx context.Context, t *terminal, show *demo.Show) 
 	if !isTerminal || d.plain || t.getenv("TERM") == "dumb" ||
 		!demo.Fits(width, height, show.MostMasters(), d.config.Workers) {
 		out := &checkedWriter{Writer: t.out}
-		report := show.Run(ctx, demo.NewPlain(out, style).Tell)
+		report := show.Run(ctx, func(e demo.Event) { demo.WriteEvent(out, e, style) })
 		demo.WriteReport(out, report, style)
 		return report, out.err
 	}
@@ -113,7 +109,7 @@ func (d *demonstration) play(ctx context.Context, t *terminal, show *demo.Show) 
 		fmt.Fprintln(t.out, line)
 	}
 	if report.Refusal != "" {
-		fmt.Fprintf(t.out, "\n%s\n", strings.Join(demo.Wrap(report.Refusal, width), "\n"))
+		fmt.Fprintf(t.out, "\n%s", folded(report.Refusal, width, "", "  "))
 	}
 	demo.WriteReport(t.out, report, style)
 	return report, nil

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock/audit"
-	"github.com/seed-624411e5/redlock/cmd/redlock/internal/demo"
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/textfile"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -225,9 +224,7 @@ func writeAudit(out io.Writer, a *audit.Report, f *fleet) {
 	for _, f := range together(a.Findings) {
 		fmt.Fprintf(out, "\n%s: %s\n", strings.ToUpper(f.Severity.String()), cmp.Or(f.Master, "the set of masters"))
 		for _, part := range []string{f.What, "Why: " + f.Why, "Fix: " + f.Fix} {
-			for _, line := range demo.Wrap(oneLine(hidePasswords(part)), 96) {
-				fmt.Fprintf(out, "    %s\n", line)
-			}
+			fmt.Fprint(out, folded(oneLine(hidePasswords(part)), wide, "    ", "      "))
 		}
 	}
 	fmt.Fprintf(out, "\n%s\n", summary(a, f))

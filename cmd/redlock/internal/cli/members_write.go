@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/seed-624411e5/redlock/cmd/redlock/internal/demo"
 )
 
 // membersDocument is the output of `redlock members -json`.
@@ -138,16 +136,11 @@ func (n step) write(out io.Writer) {
 	if !n.Safe {
 		verdict = "NOT YET: "
 	}
-	fmt.Fprintf(out, "\n%s\n", strings.Join(demo.Wrap(verdict+n.Do, 100), "\n"))
-	writeMarked(out, "-", n.Not)
-	writeMarked(out, "?", n.Unseen)
-}
-
-// writeMarked writes texts one per line, each with a mark in front.
-func writeMarked(out io.Writer, mark string, texts []string) {
-	for _, text := range texts {
-		for i, line := range demo.Wrap(text, 96) {
-			fmt.Fprintf(out, "  %s %s\n", map[bool]string{true: mark, false: " "}[i == 0], line)
-		}
+	fmt.Fprintf(out, "\n%s", folded(verdict+n.Do, wide, "", "  "))
+	for _, text := range n.Not {
+		fmt.Fprint(out, folded(text, wide, "  - ", "      "))
+	}
+	for _, text := range n.Unseen {
+		fmt.Fprint(out, folded(text, wide, "  ? ", "      "))
 	}
 }

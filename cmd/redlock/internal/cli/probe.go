@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
-	"github.com/seed-624411e5/redlock/cmd/redlock/internal/demo"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -323,9 +322,7 @@ func writeProbes(out io.Writer, reports []probeReport) {
 				continue
 			}
 			fmt.Fprintf(out, "\nFAILS: %s on %s\n", result.Name, r.Master)
-			for _, line := range demo.Wrap(oneLine(result.Error), 96) {
-				fmt.Fprintf(out, "    %s\n", line)
-			}
+			fmt.Fprint(out, folded(oneLine(result.Error), wide, "    ", "      "))
 		}
 	}
 	summary := "All operations of locks work on these servers. Their behaviour in failures is not probed; see the " +

@@ -82,8 +82,8 @@ func shortened(word string, size int) string {
 	return fmt.Sprintf("%s…(%d bytes)", begin, size)
 }
 
-// columns is the width of text for an unknown terminal.
-const columns = 80
+// columns is the width of help for an unknown terminal, wide that of other texts.
+const columns, wide = 80, 100
 
 // wrapped breaks paragraphs into lines of at most columns. An indented line keeps its indent, and is broken only if it
 // is longer.
@@ -91,7 +91,7 @@ func wrapped(text string) string {
 	var b strings.Builder
 	var paragraph []string
 	end := func() {
-		b.WriteString(folded(strings.Join(paragraph, " "), ""))
+		b.WriteString(folded(strings.Join(paragraph, " "), columns, "", ""))
 		paragraph = nil
 	}
 	for line := range strings.Lines(text) {
@@ -106,31 +106,31 @@ func wrapped(text string) string {
 			b.WriteString(line + "\n")
 		default:
 			end()
-			b.WriteString(folded(rest, indent))
+			b.WriteString(folded(rest, columns, indent, indent))
 		}
 	}
 	end()
 	return b.String()
 }
 
-// folded breaks text into lines of at most columns with this indent. Without words it returns "".
-func folded(text, indent string) string {
+// folded breaks text into lines of at most this width. The first one begins with first, the others with next. Without
+// words it returns "".
+func folded(text string, width int, first, next string) string {
 	var b strings.Builder
-	width := 0
+	at := 0
 	for word := range strings.FieldsSeq(text) {
-		size := utf8.RuneCountInString(word)
-		if width > 0 && width+1+size <= columns {
-			b.WriteString(" " + word)
-			width += 1 + size
-			continue
-		}
-		if width > 0 {
+		begin := " "
+		switch {
+		case at == 0:
+			begin = first
+		case at+1+utf8.RuneCountInString(word) > width:
 			b.WriteByte('\n')
+			begin, at = next, 0
 		}
-		b.WriteString(indent + word)
-		width = len(indent) + size
+		b.WriteString(begin + word)
+		at += utf8.RuneCountInString(begin + word)
 	}
-	if width > 0 {
+	if at > 0 {
 		b.WriteByte('\n')
 	}
 	return b.String()

@@ -78,7 +78,7 @@ func (s *Show) outage(ctx context.Context) {
 	s.stop(1)
 	// A vote cast before the master stopped may take as long as a request to arrive, and a held lock stays held. So the
 	// check begins after that.
-	sleep(ctx, s.cfg.Options.RequestTimeout)
+	sleep(ctx, options.RequestTimeout)
 	settled := time.Now()
 	told := false
 	shown := s.until(ctx, func() bool {

@@ -6,6 +6,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -31,10 +32,10 @@ type Config struct {
 	Act time.Duration
 	// Hold is about how long a worker keeps the lock. Default: 70 ms.
 	Hold time.Duration
-	// Options are the Lockers' options. Default: a request timeout of 500 ms, so that masters on a busy machine do not
-	// count as down.
-	Options redlock.Options
 }
+
+// options let masters on a busy machine not count as down.
+var options = redlock.Options{RequestTimeout: ttl / 4}
 
 const (
 	// ttl is the lock's ttl: long compared with a hold, and so short that the show would notice a key left behind.
@@ -51,23 +52,12 @@ const (
 )
 
 func (c Config) withDefaults() (Config, error) {
-	if c.Workers == 0 {
-		c.Workers = 5
-	}
+	c.Workers, c.Act, c.Hold = cmp.Or(c.Workers, 5), cmp.Or(c.Act, 2*time.Second), cmp.Or(c.Hold, 70*time.Millisecond)
 	if c.Workers < 2 || c.Workers > 16 {
 		return c, fmt.Errorf("%d workers: must be from 2 to 16", c.Workers)
 	}
 	if c.Act < 0 || c.Hold < 0 {
 		return c, errors.New("negative duration")
-	}
-	if c.Act == 0 {
-		c.Act = 2 * time.Second
-	}
-	if c.Hold == 0 {
-		c.Hold = 70 * time.Millisecond
-	}
-	if c.Options.RequestTimeout == 0 {
-		c.Options.RequestTimeout = ttl / 4
 	}
 	if c.Key == "" {
 		c.Key = "redlock-demo:" + strings.ToLower(rand.Text()[:6])
@@ -123,7 +113,7 @@ func New(cfg Config) (*Show, error) {
 }
 
 func (s *Show) dial() (*redlock.Locker, error) {
-	return redlock.Dial(context.Background(), s.fleet.urls, s.cfg.Options)
+	return redlock.Dial(context.Background(), s.fleet.urls, options)
 }
 
 // Run plays the show and ends everything that it started, even if ctx is done early; then the report says that it was

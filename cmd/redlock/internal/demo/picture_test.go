@@ -150,7 +150,8 @@ func TestAScreenGivesTheTerminalBackAsItWas(t *testing.T) {
 
 func TestALinePerEventAndAReportAreWrittenWithoutATerminal(t *testing.T) {
 	var out bytes.Buffer
-	demo.NewPlain(&out, term.Style{}).Tell(demo.Event{At: 1234 * time.Millisecond, Kind: "refusal", Text: "no\nquorum"})
+	event := demo.Event{At: 1234 * time.Millisecond, Kind: "refusal", Text: "no\nquorum"}
+	demo.WriteEvent(&out, event, term.Style{})
 	if want := "   1.23s no\n         quorum\n"; out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
 	}

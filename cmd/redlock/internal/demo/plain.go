@@ -9,30 +9,21 @@ import (
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/term"
 )
 
-// Plain writes events as lines, for output that is no terminal.
-type Plain struct {
-	out   io.Writer
-	style term.Style
-}
-
-// NewPlain returns a Plain that writes to out in the given style. It ignores failed writes: the show does not depend on
-// its audience.
-func NewPlain(out io.Writer, style term.Style) *Plain { return &Plain{out, style} }
-
-// Tell writes one event.
-func (p *Plain) Tell(e Event) {
+// WriteEvent writes an event as a line, for output that is no terminal. It ignores failed writes: the show does not
+// depend on its audience.
+func WriteEvent(out io.Writer, e Event, style term.Style) {
 	text := strings.ReplaceAll(e.Text, "\n", "\n         ")
 	switch e.Kind {
 	case "act":
-		text = paint(p.style, bold, "== "+text)
+		text = paint(style, bold, "== "+text)
 	case "step":
-		text = paint(p.style, bold, "-- "+text)
+		text = paint(style, bold, "-- "+text)
 	case "refusal":
-		text = paint(p.style, red, text)
+		text = paint(style, red, text)
 	case "progress":
-		text = paint(p.style, dim, text)
+		text = paint(style, dim, text)
 	}
-	fmt.Fprintf(p.out, "%7.2fs %s\n", e.At.Seconds(), text)
+	fmt.Fprintf(out, "%7.2fs %s\n", e.At.Seconds(), text)
 }
 
 // WriteReport writes the summary: a table of the acts, and every check.

@@ -164,9 +164,9 @@ func (x *exchange) give(ctx context.Context, with list, to []*process) error {
 func (x *exchange) dial(ctx context.Context, with list) (*redlock.Locker, error) {
 	ctx = context.WithoutCancel(ctx) // a Locker outlives Ctrl-C, so that it can release its locks
 	if with == bothLists && !x.how.skipJoint {
-		return redlock.DialJoint(ctx, x.before, x.after, x.show.cfg.Options)
+		return redlock.DialJoint(ctx, x.before, x.after, options)
 	}
-	return redlock.Dial(ctx, x.after, x.show.cfg.Options)
+	return redlock.Dial(ctx, x.after, options)
 }
 
 // leave closes, in the background, a Locker that its process no longer uses.
