@@ -143,8 +143,8 @@ func Compare(old, now []*Report, j Judgement) *Comparison {
 	return c
 }
 
-// pooled returns the measures with the rounds and histograms of all reports. It matches measures by position, because masters may have
-// other names than before.
+// pooled returns the measures with the rounds and histograms of all reports. It matches measures by position, because
+// masters may have other names than before.
 func pooled(reports []*Report) []Measure {
 	measures := slices.Clone(reports[0].Measures)
 	for i := range measures {

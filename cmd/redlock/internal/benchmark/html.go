@@ -80,9 +80,9 @@ func (p *htmlPage) comparison(c *Comparison) {
 	p.WriteString("</ul>\n")
 	columns := []string{"measure", "quantile", "old", "new", "change", "p", "rounds", "verdict"}
 	p.table(columns, c.Cells(), func(i int) string { return "text " + classOf(c.Rows[i].Verdict) })
-	p.add(`<p class="soft">Times are medians of the rounds, with an interval that has the median with 95 %% probability; a
-range in brackets is that of fewer than six rounds. p is of the Mann-Whitney U test, after the method of Holm for all rows
-together. Slower and faster are said where p is below %v and the median has changed by %s or more.</p>
+	p.add(`<p class="soft">Times are medians of the rounds, with an interval that has the median with 95 %% probability;
+a range in brackets is that of fewer than six rounds. p is of the Mann-Whitney U test, after the method of Holm for all
+rows together. Slower and faster are said where p is below %v and the median has changed by %s or more.</p>
 `, c.Alpha, ShowPart(c.Worse))
 }
 
@@ -130,8 +130,8 @@ func (p *htmlPage) chart(r *Report, old []*Report) {
 		return
 	}
 	bottom := chartTop + len(r.Measures)*(rowHeight+rowGap)
-	fmt.Fprintf(p, `<p><span class="key"><i class="b"></i>operations</span>%s<span class="key"><i class="m"></i>p50</span>
-<span class="key"><i class="t"></i>p99</span></p>
+	fmt.Fprintf(p, `<p><span class="key"><i class="b"></i>operations</span>%s
+<span class="key"><i class="m"></i>p50</span><span class="key"><i class="t"></i>p99</span></p>
 <figure>
 <svg viewBox="0 0 %d %d" role="img"
 aria-label="Histograms of all measures over one logarithmic axis of time; the table below has their numbers">
@@ -149,13 +149,14 @@ aria-label="Histograms of all measures over one logarithmic axis of time; the ta
 		base := chartTop + (i+1)*(rowHeight+rowGap)
 		p.add(`<text x="0" y="%v">%s</text>`+"\n"+`<path class="bar" d="%s"/>`+"\n", base-6, m.Name,
 			bars(axis.Bins(m, chartBins), base))
-		if before != nil && len(before[i].Buckets) > 0 {
+		if len(before) > 0 && len(before[i].Buckets) > 0 {
 			p.add(`<path class="old" d="%s"/>`+"\n", outline(axis.Bins(before[i], chartBins), base))
 		}
 		for _, mark := range [][2]string{{"p50", "mark"}, {"p99", "mark tail"}} {
 			if v, ok := m.get(mark[0]); ok {
 				x := chartX(axis.At(v))
-				p.add(`<line class="%s" x1="%.1f" x2="%.1f" y1="%v" y2="%v"/>`+"\n", mark[1], x, x, base-rowHeight, base)
+				p.add(`<line class="%s" x1="%.1f" x2="%.1f" y1="%d" y2="%d"/>`+"\n", mark[1], x, x, base-rowHeight,
+					base)
 			}
 		}
 	}

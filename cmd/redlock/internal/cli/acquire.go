@@ -145,7 +145,7 @@ func (t *taker) conflict(err error) error {
 	if t.quiet { // a user who chooses a status reads the status
 		return silently(t.conflictStatus)
 	}
-	return withStatus(t.conflictStatus, "%w", err)
+	return exit(t.conflictStatus, "%w", err)
 }
 
 // acquire waits for the lock. A signal that is meant to end a program ends the wait.
@@ -219,7 +219,7 @@ func (t *taker) attempts(ctx context.Context, io *terminal, w *wait, options []r
 	}()
 	h, err = t.take(ctx, w, true, options)
 	if err != nil && context.Cause(ctx) == errUnwanted { //nolint:errorlint // it is just this one
-		return nil, withStatus(statusHeld, "%s ended while waiting for %s", t.ends, t.what())
+		return nil, exit(statusHeld, "%s ended while waiting for %s", t.ends, t.what())
 	}
 	return h, w.gaveUp(err, first)
 }

@@ -72,8 +72,8 @@ func (b *bench) define(fs *flag.FlagSet) {
 	numberVar(fs, &c.Contenders, "contenders", 0, 10_000, "`number` of clients that want the same lock (default 3)")
 	rateVar(fs, &c.Rate, "rate", "begin this `number` of acquisitions, renewals, and round trips to each master a "+
 		"second, in an open loop (default: closed)")
-	numberVar(fs, &c.Ops, "ops", 0, 10_000_000, "begin at most this `number` of operations a second; with -unlimited, 0 "+
-		"for any number (default 1000)")
+	numberVar(fs, &c.Ops, "ops", 0, 10_000_000, "begin at most this `number` of operations a second; with "+
+		"-unlimited, 0 for any number (default 1000)")
 	durationVar(fs, &c.TTL, "ttl", 30*time.Second, "`time` after which masters drop a lock (default 30s)")
 	fs.BoolVar(&c.Fenced, "fenced", false, "ask for fencing tokens")
 	fs.StringVar(&c.Prefix, "prefix", "", "beginning of the `keys`, before redlock-bench:, for users with rights to "+
@@ -82,8 +82,8 @@ func (b *bench) define(fs *flag.FlagSet) {
 		"should get")
 	fs.StringVar(&b.save, "save", "", "store the result in this `file`")
 	listVar(fs, &b.old, "compare", "compare with the result in this `file`, or in several, separated by commas")
-	numberVar(fs, &b.confirm, "confirm", 0, 100, "after a slower result, measure this `number` of times more; all must "+
-		"be slower too (default 2)")
+	numberVar(fs, &b.confirm, "confirm", 0, 100, "after a slower result, measure this `number` of times more; all "+
+		"must be slower too (default 2)")
 	listVar(fs, &b.judge, "judge", "compare these `quantiles`, separated by commas, of p50, p90, p99, p99.9 (default "+
 		"p50,p90)")
 	percentVar(fs, &b.judgement.Worse, "worse", "a `change` of less than this does not matter (default 10%)")
@@ -169,7 +169,7 @@ func (b *bench) verdict(r *benchmark.Report) error {
 	case r.Overlaps > 0:
 		return silently(statusNo) // the report says it
 	case r.Keys.Left > 0:
-		return withStatus(statusUnknown, "not all keys could be removed; they lapse by their ttl")
+		return exit(statusUnknown, "not all keys could be removed; they lapse by their ttl")
 	case r.Comparison == nil || r.Comparison.Verdict == benchmark.NotSlower:
 		return nil
 	case r.Comparison.Verdict == benchmark.Slower:
@@ -226,7 +226,7 @@ func (b *bench) measure(ctx context.Context, t *terminal, old []*benchmark.Repor
 		if status == statusNo {
 			status = statusNoQuorum
 		}
-		err = withStatus(status, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		err = exit(status, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	return report, sig, err
 }

@@ -88,12 +88,12 @@ func (e *statusError) Error() string {
 
 func (e *statusError) Unwrap() error { return e.err }
 
-// withStatus returns an error with an exit status.
-func withStatus(status int, format string, args ...any) error {
+// exit returns an error with an exit status.
+func exit(status int, format string, args ...any) error {
 	return &statusError{status: status, err: fmt.Errorf(format, args...)}
 }
 
-func usage(format string, args ...any) error { return withStatus(statusUsage, format, args...) }
+func usage(format string, args ...any) error { return exit(statusUsage, format, args...) }
 
 // unexpected returns the error for an argument that must not follow the flags. The error does not show the argument: if
 // a list of masters with blanks is not quoted, its end becomes such an argument, with its passwords.

@@ -106,7 +106,7 @@ func (l *lister) run(ctx context.Context, t *terminal, args []string) error {
 		return err
 	}
 	if set := f.short(func(i int) bool { return list.Masters[i].Error == "" }); set != nil {
-		return withStatus(statusNoQuorum, "only %s could be looked through, where %d decide",
+		return exit(statusNoQuorum, "only %s could be looked through, where %d decide",
 			set.of(set.count(func(i int) bool { return list.Masters[i].Error == "" })), set.quorum())
 	}
 	return nil

@@ -60,8 +60,8 @@ func (f *lockFlags) defineWhat(fs *flag.FlagSet) {
 		f.keys = append(f.keys, value)
 		return nil
 	})
-	numberVar(fs, &f.permits, "n", 0, semaphore.MaxPermits, "be one of at most this `number` of holders at a time; every "+
-		"user of KEY must give the same number (0, the default: a lock)")
+	numberVar(fs, &f.permits, "n", 0, semaphore.MaxPermits, "be one of at most this `number` of holders at a time; "+
+		"every user of KEY must give the same number (0, the default: a lock)")
 	fs.BoolVar(&f.shared, "shared", false, "be one of many readers; only -exclusive and plain locks keep readers out")
 	fs.BoolVar(&f.exclusive, "exclusive", false, "be the only writer, without -shared readers; while it waits, no "+
 		"new readers get in")
@@ -74,13 +74,14 @@ func (f *lockFlags) defineWhat(fs *flag.FlagSet) {
 		"(default true, where there can be one)")
 	f.conflictStatus = statusHeld
 	for _, name := range []string{"conflict-exit-code", "E"} {
-		numberVar(fs, &f.conflictStatus, name, 0, 255, "exit `status` if another holds the lock (-try, -wait) (default "+
-			"75)")
+		numberVar(fs, &f.conflictStatus, name, 0, 255, "exit `status` if another holds the lock (-try, -wait) "+
+			"(default 75)")
 	}
 	fs.BoolVar(&f.quiet, "quiet", false, "do not report the wait on standard error")
 	fs.BoolVar(&f.verbose, "v", false, "report the lock's events on standard error: acquired, failed renewals, lost, "+
 		"released")
-	const logText = "`form` of the messages on standard error: text, or json, one line for each event of -v (default text)"
+	const logText = "`form` of the messages on standard error: text, or json, one line for each event of -v (default " +
+		"text)"
 	fs.Func("log", logText, func(value string) error {
 		if !slices.Contains(logForms, value) {
 			return errors.New("want text or json")

@@ -33,10 +33,10 @@ type masterFlags struct {
 
 func (m *masterFlags) define(fs *flag.FlagSet) {
 	m.defineOld(fs)
-	listVar(fs, &m.next, "new-masters", "`URLs` of the new masters, while masters are exchanged: locks then need a quorum "+
-		"of both lists")
-	numberVar(fs, &m.generation, "generation", 0, single.MaxToken, "`number` of this configuration of masters, one more with "+
-		"every step of an exchange; 0: none")
+	listVar(fs, &m.next, "new-masters", "`URLs` of the new masters, while masters are exchanged: locks then need a "+
+		"quorum of both lists")
+	numberVar(fs, &m.generation, "generation", 0, single.MaxToken, "`number` of this configuration of masters, one "+
+		"more with every step of an exchange; 0: none")
 }
 
 // defineOld defines the flags of a command that has one list only.
@@ -47,8 +47,8 @@ func (m *masterFlags) defineOld(fs *flag.FlagSet) {
 		"/etc/redlock/config, if there is one)")
 	fs.StringVar(&m.passwordFile, "password-file", "", "`file` with the password of masters without one in their "+
 		"URL, in one line")
-	fs.StringVar(&m.password, "password", "", "the `password` of masters without one in their URL; refused on a command line: "+
-		"set REDLOCK_PASSWORD, or a line in the file")
+	fs.StringVar(&m.password, "password", "", "the `password` of masters without one in their URL; refused on a "+
+		"command line: set REDLOCK_PASSWORD, or a line in the file")
 	durationVar(fs, &m.guard, "restart-guard", 0, "keep a restarted master from voting for this `time`, the longest "+
 		"ttl in use; for masters without appendfsync always")
 	fs.StringVar(&m.ca, "tls-ca", "", "PEM `file` with the authorities that sign the masters' certificates, instead "+

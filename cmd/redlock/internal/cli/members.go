@@ -101,11 +101,11 @@ func (m *members) check(seen *membership) error {
 	}
 	switch {
 	case known > m.announce:
-		return withStatus(statusOutdated, "members: masters know generation %d already, which is greater than %d", known,
+		return exit(statusOutdated, "members: masters know generation %d already, which is greater than %d", known,
 			m.announce)
 	case from == 0 && m.announce > 1 && seen.unread() != nil:
 		set := seen.unread()
-		return withStatus(statusNoQuorum, "members: only %s tell which generation they know, and %d are needed to see "+
+		return exit(statusNoQuorum, "members: only %s tell which generation they know, and %d are needed to see "+
 			"whether -announce %d is one step", set.of(set.count(seen.reads)), set.quorum(), m.announce)
 	case from == 0 && m.announce > 1:
 		return usage("members: masters know no generation, and no -generation is set: it is not known whether "+
@@ -125,7 +125,7 @@ func (m *members) check(seen *membership) error {
 func (m *members) tell(ctx context.Context, t *terminal, locker *redlock.Locker, seen *membership, next step) error {
 	if !next.Safe && m.announce > max(2, m.masters.generation) && !m.force {
 		next.write(t.err)
-		return withStatus(statusNo, "members: nothing was announced, since the step is NOT YET safe; -force announces it "+
+		return exit(statusNo, "members: nothing was announced, since the step is NOT YET safe; -force announces it "+
 			"nevertheless")
 	}
 	if _, err := fmt.Fprintln(t.out, m.consequence()); err != nil {
@@ -136,11 +136,10 @@ func (m *members) tell(ctx context.Context, t *terminal, locker *redlock.Locker,
 			return err
 		}
 	}
-	if !m.yes {
-		if err := t.confirm("members", "Type the generation to announce it: ", strconv.FormatUint(m.announce, 10),
-			"nothing was announced"); err != nil {
-			return err
-		}
+	err := t.confirm(m.yes, "members", "Type the generation to announce it: ", strconv.FormatUint(m.announce, 10),
+		"nothing was announced")
+	if err != nil {
+		return err
 	}
 	if err := locker.Announce(ctx, m.announce); err != nil {
 		return fmt.Errorf("%w; some masters may have been told generation %d, which does no harm: run it again", err,
@@ -155,7 +154,7 @@ func (m *members) tell(ctx context.Context, t *terminal, locker *redlock.Locker,
 	if !seen.fleet.joint() || m.announce <= 2 {
 		return nil
 	}
-	_, err := fmt.Fprintf(t.out, "now wait for %s; until then no process may have the new masters alone\n",
+	_, err = fmt.Fprintf(t.out, "now wait for %s; until then no process may have the new masters alone\n",
 		seen.wait(true))
 	return err
 }

@@ -189,8 +189,8 @@ func connections(list string) map[string]int {
 // globs makes a Redis pattern match exactly a text.
 var globs = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
-// scanLocks scans this many keys of a master, with any prefix, and calls found for those with this prefix that look like
-// locks. done means that it has scanned all keys.
+// scanLocks scans this many keys of a master, with any prefix, and calls found for those with this prefix that look
+// like locks. done means that it has scanned all keys.
 func scanLocks(ctx context.Context, c redis.UniversalClient, prefix string, most int, found func(lookalike)) (done bool,
 	err error,
 ) {

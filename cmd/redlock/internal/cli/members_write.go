@@ -60,19 +60,19 @@ func (m *member) connected() (n int) {
 
 func (s *membership) write(out io.Writer, next step) {
 	rows := [][]string{{"MASTER", "ROLE", "GENERATION", "CLIENTS", "LOCKS", "LONGEST TTL"}}
-	errs := ""
+	var errs strings.Builder
 	for i := range s.members {
 		m, name := &s.members[i], s.fleet.all[i].Name()
 		if m.err != nil {
 			rows = append(rows, []string{name, "(no answer)"})
-			errs += fmt.Sprintf("%s: %s\n", name, shown(m.err))
+			fmt.Fprintf(&errs, "%s: %s\n", name, shown(m.err))
 			continue
 		}
 		rows = append(rows, append([]string{name, orUnknown(oneLine(m.role))}, m.cells()...))
 	}
 	writeTable(out, s.fleet.withSets(rows))
-	if errs != "" {
-		fmt.Fprintf(out, "\n%s", errs)
+	if errs.Len() > 0 {
+		fmt.Fprintf(out, "\n%s", &errs)
 	}
 	s.writeUsers(out)
 	next.write(out)

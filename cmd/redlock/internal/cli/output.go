@@ -54,9 +54,12 @@ func writeJSON(out io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// confirm asks the user to type a text, which can't happen by accident. Without a terminal it fails. question and undone
-// say what it is for.
-func (t *terminal) confirm(command, question, want, undone string) error {
+// confirm asks the user to type a text, which can't happen by accident. Without a terminal it fails. question and
+// undone say what it is for.
+func (t *terminal) confirm(yes bool, command, question, want, undone string) error {
+	if yes {
+		return nil
+	}
 	if _, _, ok := term.Size(t.in); !ok {
 		return usage("%s: standard input is no terminal to ask at; -yes answers for you", command)
 	}
@@ -65,7 +68,7 @@ func (t *terminal) confirm(command, question, want, undone string) error {
 	}
 	answer, err := bufio.NewReader(t.in).ReadString('\n')
 	if strings.TrimRight(answer, "\r\n") != want {
-		return withStatus(statusNo, "%w", also(errors.New("not confirmed, "+undone), err))
+		return exit(statusNo, "%w", also(errors.New("not confirmed, "+undone), err))
 	}
 	return nil
 }
@@ -83,7 +86,7 @@ func replace(path string) (*replacement, error) {
 		return nil, nil //nolint:nilnil // no file is wanted
 	}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, withStatus(statusWrite, "%s is no regular file", path)
+		return nil, exit(statusWrite, "%s is no regular file", path)
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
@@ -115,7 +118,7 @@ func unwritten(path string, err error) error {
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
 		err = failed.Err
 	}
-	return withStatus(statusWrite, "can't write %s: %w", path, err)
+	return exit(statusWrite, "can't write %s: %w", path, err)
 }
 
 // discard removes the new file unless it has replaced the old one.

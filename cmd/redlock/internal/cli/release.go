@@ -95,16 +95,15 @@ func (r *releaser) run(ctx context.Context, t *terminal, args []string) error {
 	}
 	for i, s := range seen {
 		if s.content.notLock != "" {
-			return withStatus(statusNo, "%q on %s is no lock but %s: nothing was removed", key, masters.all[i].Name(),
+			return exit(statusNo, "%q on %s is no lock but %s: nothing was removed", key, masters.all[i].Name(),
 				s.content.notLock)
 		}
 	}
 	after := seen
 	if held > 0 {
-		if !r.yes {
-			if err := t.confirm("release", "Type the key to remove these holds: ", key, "nothing was removed"); err != nil {
-				return err
-			}
+		err := t.confirm(r.yes, "release", "Type the key to remove these holds: ", key, "nothing was removed")
+		if err != nil {
+			return err
 		}
 		after = removeAll(ctx, masters.all, key, seen)
 	}
@@ -163,7 +162,7 @@ func (r *releaser) verdict(t *terminal, key string, masters *fleet, seen, after 
 	}
 	isFree := func(i int) bool { return after[i].err == nil }
 	if set := masters.short(isFree); set != nil {
-		return withStatus(statusNoQuorum, "only %s are known to have no hold on %q, where %d decide; run it again when "+
+		return exit(statusNoQuorum, "only %s are known to have no hold on %q, where %d decide; run it again when "+
 			"the others answer", set.of(set.count(isFree)), key, set.quorum())
 	}
 	var counts []string

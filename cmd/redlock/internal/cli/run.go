@@ -140,7 +140,7 @@ func (r *runner) start(t *terminal, h *held, argv []string) (*supervisor, error)
 	}
 	watch, err := child.StartWatch()
 	if err != nil {
-		return nil, withStatus(statusCantRun, "%w", err)
+		return nil, exit(statusCantRun, "%w", err)
 	}
 	process, err := child.Start(child.Config{
 		Argv: argv, Env: append(ownEnvironment(os.Environ()), r.tells(h, t.getenv)...), Mark: mark(h.Lock), Stdin: t.in,
@@ -152,7 +152,7 @@ func (r *runner) start(t *terminal, h *held, argv []string) (*supervisor, error)
 		if child.Missing(err) {
 			status = statusNotFound
 		}
-		return nil, withStatus(status, "%w", err)
+		return nil, exit(status, "%w", err)
 	}
 	return &supervisor{
 		what: r.what(), lock: h.Lock, ttl: r.ttl, grace: r.grace, maxHold: r.maxHold,

@@ -98,7 +98,7 @@ func (s *statusReader) run(ctx context.Context, t *terminal, args []string) erro
 	case err != nil:
 		return err
 	case status.why != nil:
-		return withStatus(statusNoQuorum, "too few masters can be used to see who holds %q", args[0])
+		return exit(statusNoQuorum, "too few masters can be used to see who holds %q", args[0])
 	case status.Verdict != "held":
 		return silently(statusNo)
 	}
@@ -164,14 +164,14 @@ func lookAt(ctx context.Context, m *single.Master, key string) masterStatus {
 
 func (s *keyStatus) write(out io.Writer) {
 	rows := [][]string{{"MASTER", "HOLDER", "FREE IN", "TOKEN", "WAITERS"}}
-	var errs string
+	var errs strings.Builder
 	held := 0
 	for _, m := range s.Masters {
 		waiters := strconv.FormatInt(m.Waiters, 10)
 		switch {
 		case m.Error != "":
 			rows = append(rows, []string{m.Master, "(no answer)"})
-			errs += fmt.Sprintf("%s: %s\n", m.Master, oneLine(m.Error))
+			fmt.Fprintf(&errs, "%s: %s\n", m.Master, oneLine(m.Error))
 		case !m.Held:
 			rows = append(rows, []string{m.Master, "(free)", "", m.Token, waiters})
 		default:
@@ -188,8 +188,8 @@ func (s *keyStatus) write(out io.Writer) {
 	}
 	rows = withGenerations(rows, func(i int) uint64 { return s.Masters[i].Told })
 	writeTable(out, s.fleet.withSets(rows))
-	if errs != "" {
-		fmt.Fprintf(out, "\n%s", errs)
+	if errs.Len() > 0 {
+		fmt.Fprintf(out, "\n%s", &errs)
 	}
 	if s.why == nil { // else the error says it
 		fmt.Fprintf(out, "\n%s\n", s.sentence(held))

@@ -195,7 +195,7 @@ func (r *releaser) releaseStep(ctx context.Context, t *terminal) error {
 	taken, err := readTicket(r.in)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return withStatus(statusNo, "%s does not exist: there is nothing to release", r.in)
+		return exit(statusNo, "%s does not exist: there is nothing to release", r.in)
 	case err != nil:
 		return usage("release: -in: %w", err)
 	}
@@ -215,10 +215,10 @@ func (r *releaser) releaseStep(ctx context.Context, t *terminal) error {
 	tellFailures(t, masters, seen)
 	released := masters.won(func(i int) bool { return seen[i].held() })
 	if released == nil {
-		return withStatus(statusNoQuorum, "too few masters confirmed the release of %s; run it again", taken.what())
+		return exit(statusNoQuorum, "too few masters confirmed the release of %s; run it again", taken.what())
 	}
 	if err := os.Remove(r.in); err != nil {
-		return withStatus(statusWrite, "%w", err)
+		return exit(statusWrite, "%w", err)
 	}
 	_, err = fmt.Fprintf(t.out, "released %s, which was held until now, on %s\n", taken.what(),
 		released.of(released.count(func(i int) bool { return seen[i].held() })))
@@ -235,13 +235,13 @@ func (t *ticket) lost(masters *fleet, seen []sight) error {
 	case masters.won(func(i int) bool { return seen[i].held() }) != nil:
 		return nil
 	case masters.won(func(i int) bool { return seen[i].held() || seen[i].err != nil }) != nil:
-		return withStatus(statusNoQuorum, "too few masters answered to tell whether %s is still held; it ends at %s at the "+
+		return exit(statusNoQuorum, "too few masters answered to tell whether %s is still held; it ends at %s at the "+
 			"latest", t.what(), ends)
 	case time.Now().After(t.Until):
-		return withStatus(statusLost, "%s ended at %s, with its ttl: the work may have overlapped with another holder's",
+		return exit(statusLost, "%s ended at %s, with its ttl: the work may have overlapped with another holder's",
 			t.what(), ends)
 	}
-	return withStatus(statusLost, "%s is not held any more: it was taken away, or these are not the masters that it was "+
+	return exit(statusLost, "%s is not held any more: it was taken away, or these are not the masters that it was "+
 		"taken on", t.what())
 }
 

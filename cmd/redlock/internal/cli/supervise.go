@@ -269,13 +269,13 @@ func (s *supervisor) outcome(released error) error {
 	switch {
 	case s.refused != nil || s.kills >= stuckAfter:
 		why := firstError(s.refused, fmt.Errorf("killed %d times", s.kills))
-		return withStatus(statusRanOn, "%s was lost, and the command RAN ON WITHOUT IT: %w", s.what, why)
+		return exit(statusRanOn, "%s was lost, and the command RAN ON WITHOUT IT: %w", s.what, why)
 	case s.lost != nil && (s.log == nil || s.log.quiet):
-		return withStatus(statusLost, "%s was lost while the command ran: %w", s.what, bare{s.lost})
+		return exit(statusLost, "%s was lost while the command ran: %w", s.what, bare{s.lost})
 	case s.lost != nil: // the note has said why
-		return withStatus(statusLost, "%s was lost while the command ran", s.what)
+		return exit(statusLost, "%s was lost while the command ran", s.what)
 	case isNotHeld(released):
-		return withStatus(statusLost, "%s was lost before the command had ended: %w", s.what, bare{released})
+		return exit(statusLost, "%s was lost before the command had ended: %w", s.what, bare{released})
 	case ended.Signal != 0:
 		return s.diedOf(syscall.Signal(ended.Signal))
 	default:
