@@ -14,10 +14,8 @@ import (
 // quiesce closes the clients, waits for the allowed time of clean-up, and then looks for leftovers
 // in this process and on the masters.
 func (r *run) quiesce(ctx context.Context) {
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), endPatience)
-	defer cancel()
 	r.leftovers.LookReleased(ctx)
-	r.closeClients(closing)
+	r.closeClients(ctx)
 	if ctx.Err() != nil {
 		return // cut short: there is no time for orphans and leaks to show
 	}
@@ -25,8 +23,10 @@ func (r *run) quiesce(ctx context.Context) {
 	if err := r.leftovers.LookAfter(ctx); err != nil {
 		r.unexpectedError("looking for goroutines", err)
 	}
+	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), endPatience)
+	defer cancel()
 	for i, m := range r.fleet.Masters {
-		keys, err := m.Look(closing, r.profile.KeyNames())
+		keys, err := m.Look(looking, r.profile.KeyNames())
 		if err != nil {
 			r.unexpectedError(fmt.Sprintf("looking at master %d", i), err)
 		}
@@ -41,8 +41,10 @@ func (r *run) quiesce(ctx context.Context) {
 	}
 }
 
-// closeClients closes the clients at the same time.
+// closeClients closes the clients at the same time, also after ctx has ended.
 func (r *run) closeClients(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endPatience)
+	defer cancel()
 	var group sync.WaitGroup
 	r.leftovers.Labelled(ctx, func(ctx context.Context) {
 		for c, locker := range r.clients.Lockers {

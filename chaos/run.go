@@ -56,6 +56,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		err = r.open(ctx)
 	}
 	if err != nil {
+		r.closeClients(ctx)
 		return nil, r.hidden(errors.Join(fmt.Errorf("%w: %w", ErrSetup, err), r.close()))
 	}
 	r.leftovers.Fleet, r.leftovers.Settle = r.fleet, r.limits().Goroutines

@@ -1,12 +1,15 @@
 package controls_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9/logging"
 	"go.uber.org/goleak"
 
 	"github.com/seed-624411e5/redlock/chaos/controls"
@@ -16,7 +19,11 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	logging.Disable() // clients meet broken connections by the hundred
+	// go-redis sleeps for up to a second after its pool was closed.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+}
 
 func open(t *testing.T, v controls.Variant) (workload.Locker, *masters.Fleet) {
 	t.Helper()
@@ -97,5 +104,36 @@ func TestOnlyTheCounterClaimsToFence(t *testing.T) {
 		if err := controls.New(v).Supports(history.Shared); !errors.Is(err, workload.ErrUnsupported) {
 			t.Errorf("%s: %v", v, err)
 		}
+	}
+}
+
+// TestAMasterThatIsAwayCostsOneGoroutine: the textbook lock is to be correct in every scenario.
+func TestAMasterThatIsAwayCostsOneGoroutine(t *testing.T) {
+	fleet, err := masters.Standard().Open(t.Context(), "embedded", masters.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addrs := fleet.Addrs()
+	for i := range 3 {
+		addrs[i] = "127.0.0.1:1" // where nobody listens
+	}
+	locker, err := controls.New(controls.Textbook).Open(t.Context(), addrs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := errors.Join(locker.Close(context.Background()), fleet.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	for range 100 {
+		_, err := locker.Acquire(t.Context(), workload.Request{Key: "k", TTL: time.Second, Once: true})
+		if !errors.Is(err, workload.ErrNoQuorum) {
+			t.Fatalf("error %v", err)
+		}
+	}
+	stacks := make([]byte, 1<<20)
+	if n := bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte(".tidy(")); n == 0 || n > 6 {
+		t.Errorf("%d goroutines ask the three masters again", n)
 	}
 }

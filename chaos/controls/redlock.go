@@ -131,7 +131,7 @@ func (s subject) OpenTelling(ctx context.Context, masters []endpoint.Endpoint,
 	}
 	l := &locker{
 		variant: s.variant, quorum: len(masters)/2 + 1, tell: tell, closed: make(chan struct{}), entry: &Entry{},
-		number: opened.Add(1), failed: make([]atomic.Bool, len(masters)),
+		number: opened.Add(1), failed: make([]atomic.Bool, len(masters)), left: make([]leftovers, len(masters)),
 	}
 	if s.variant == QuorumOfTwo {
 		l.quorum = min(2, len(masters))
@@ -163,6 +163,7 @@ type locker struct {
 	counted atomic.Uint64 // by those of the catalogue that count
 	failed  []atomic.Bool // which masters have ever failed
 	keeps   keeps         // by those that keep something of each hold
+	left    []leftovers   // by master
 }
 
 // Close implements workload.Locker.
@@ -365,7 +366,7 @@ func (h *hold) Release(ctx context.Context) error {
 		}
 		n, err := releaseScript.Run(ctx, m, []string{h.key}, h.owner).Int()
 		if err != nil && h.locker.variant != CancelStragglers && !h.locker.entry.forgets {
-			h.locker.cleanup.Go(func() { h.tidy(ctx, i) })
+			h.locker.leave(i, h)
 		}
 		return n == 1, err
 	})
@@ -375,18 +376,59 @@ func (h *hold) Release(ctx context.Context) error {
 	return nil
 }
 
-// tidy asks a master that did not confirm a release again, less and less often, until it does or the key is gone by
-// itself.
-func (h *hold) tidy(ctx context.Context, i int) {
-	for pause := 50 * time.Millisecond; time.Now().Before(h.until.Add(time.Second)); pause *= 2 {
-		<-time.After(pause)
-		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.timeout)
-		err := releaseScript.Run(bounded, h.locker.masters[i], []string{h.key}, h.owner).Err()
-		cancel()
-		if err == nil {
-			return
-		}
+// leave has a master asked again later for a hold whose release it did not confirm. One goroutine asks for all holds.
+// With one for each, a master that is away would cost one for every attempt.
+func (l *locker) leave(i int, h *hold) {
+	left := &l.left[i]
+	left.mu.Lock()
+	defer left.mu.Unlock()
+	if left.holds = append(left.holds, h); len(left.holds) == 1 {
+		l.cleanup.Go(func() { l.tidy(i) })
 	}
+}
+
+// tidy asks a master again, less and less often while it does not answer, until nothing is left: released, or gone by
+// itself.
+func (l *locker) tidy(i int) {
+	left := &l.left[i]
+	const least, most = 50 * time.Millisecond, 400 * time.Millisecond
+	pause := least
+	for h := left.first(); h != nil; {
+		if time.Now().Before(h.until.Add(time.Second)) {
+			bounded, cancel := context.WithTimeout(context.Background(), h.timeout)
+			err := releaseScript.Run(bounded, l.masters[i], []string{h.key}, h.owner).Err()
+			cancel()
+			if err != nil {
+				<-time.After(pause)
+				pause = min(2*pause, most)
+				continue
+			}
+			pause = least
+		}
+		h = left.next()
+	}
+}
+
+// leftovers are the holds that a master has not confirmed the release of.
+type leftovers struct {
+	mu    sync.Mutex
+	holds []*hold
+}
+
+func (l *leftovers) first() *hold {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.holds[0]
+}
+
+// next removes the first and returns the one after it; nil if there is none.
+func (l *leftovers) next() *hold {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.holds = l.holds[1:]; len(l.holds) == 0 {
+		return nil
+	}
+	return l.holds[0]
 }
 
 // told tells of a vote.

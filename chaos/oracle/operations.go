@@ -130,12 +130,13 @@ func (j *operations) judge(t *Tally, a *history.Attempt, op operation) {
 		due = op.call // a release that outlasts its hold has failed for that reason
 	}
 	own := history.Attempt{Call: a.Call, Return: op.ret}
-	if op.outcome == history.Pending || op.outcome == history.Unsupported {
+	until := boundInForce(a)
+	if op.outcome == history.Pending || op.outcome == history.Unsupported || op.call >= until {
 		return
 	}
 	t.Ended++
 	switch {
-	case due > boundInForce(a), min(a.Done, a.Stopped) < op.call:
+	case due > until, min(a.Done, a.Stopped) < op.call:
 		return
 	case !inside(&own, j.reach.of(a.Client), j.settle):
 		return

@@ -167,6 +167,12 @@ func TestHazard129And133OperationsThatNeverWorkAreFound(t *testing.T) {
 			h.mark(100, history.MajorityLost, 1)
 			release(history.Failed, nil)(h)
 		}, 0},
+		{"ten releases after the bound", repeated(10, func(h *tape) {
+			ended(h, history.ReleaseCall, history.Held, h.hold(1, history.Plain, 2000, 2002, 3000), 3000, 3001)
+		}), 0},
+		{"ten releases across the bound", repeated(10, func(h *tape) {
+			ended(h, history.ReleaseCall, history.Held, h.hold(1, history.Plain, 2000, 2002, 3000), 2999, 3001)
+		}), 1},
 		{"all failed", release(history.Failed, nil), 0},
 		{"all worked", release(history.Acquired, nil), 0},
 	}, oracle.NameOperations, func(v *history.View) []oracle.Violation {

@@ -270,6 +270,10 @@ func (p Profile) Check(s Subject) error {
 	if _, renews := s.(Renewer); !renews && p.Renews() {
 		return fmt.Errorf("workload %s: %w: %s does not renew holds", p.Name, ErrUnsupported, s.Name())
 	}
+	if _, processes := s.(Settable); processes && p.Children > 0 {
+		return fmt.Errorf("workload %s: %w: clients of %s are processes already, and can't be those of the harness",
+			p.Name, ErrUnsupported, s.Name())
+	}
 	for _, kind := range kinds {
 		if kind == history.Fenced && !p.Late {
 			continue

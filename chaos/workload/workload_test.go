@@ -240,6 +240,25 @@ func TestALibraryWithoutLocksOverSeveralKeysIsRefused(t *testing.T) {
 	}
 }
 
+// processes is a subject whose clients are processes.
+type processes struct{ workload.Subject }
+
+func (p processes) WithClocks(context.Context, string) (workload.Subject, error) { return p, nil }
+
+func TestAClientThatIsAProcessIsNoneOfTheHarness(t *testing.T) {
+	children, err := workload.FindProfile("children")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := children.Check(&memory{}); err != nil {
+		t.Error(err)
+	}
+	if err := children.Check(processes{&memory{}}); !errors.Is(err, workload.ErrUnsupported) ||
+		!strings.Contains(err.Error(), "processes already") {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestAHolderWhoseHoldIsLostStops(t *testing.T) {
 	profile := workload.Profile{
 		Name: "x", TTL: time.Minute, Hold: workload.Span{Min: time.Hour, Max: time.Hour}, Wait: time.Second,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,7 +60,31 @@ func kindsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	if err != nil {
 		return setupFailed(stderr, err)
 	}
-	return m.worst
+	return kindsStatus(ctx, runs)
+}
+
+// kindsStatus is the worst of the runs that were possible here.
+func kindsStatus(ctx context.Context, runs []report.SuiteRun) int {
+	worst := exitPass
+	if ctx.Err() != nil {
+		worst = exitUnknown
+	}
+	for i := range runs {
+		switch r := &runs[i]; {
+		case r.Failed != "":
+			worst = worse(worst, exitSetup)
+		case r.Report != nil && !impossible(r.Report):
+			worst = worse(worst, exitOf(r.Report.Verdict))
+		}
+	}
+	return worst
+}
+
+// impossible tells whether the backend can't do any fault that the scenario is about.
+func impossible(r *chaos.Report) bool {
+	return r.Plan != nil && len(r.Plan.Defining) > 0 && !slices.ContainsFunc(r.Plan.Defining, func(name string) bool {
+		return r.Unavailable[name] == ""
+	})
 }
 
 func allScenarios() []string {
@@ -107,6 +132,8 @@ func kindsTable(scenarios []string, kinds []chaos.Kind, runs []report.SuiteRun) 
 
 func verdictOf(r *report.SuiteRun) string {
 	switch {
+	case r.Report != nil && impossible(r.Report):
+		return "impossible here"
 	case r.Report != nil:
 		return string(r.Report.Verdict)
 	case r.Skipped != "":

@@ -145,9 +145,12 @@ func (m *making) all(ctx context.Context, configs []chaos.Config) []report.Suite
 		})
 	}
 	_ = group.Wait()
-	for i := range configs {
+	for i, cfg := range configs {
 		if again[i] {
-			runs[i], _ = m.one(ctx, configs[i], false)
+			if runs[i].Report.Unjudged() {
+				cfg.Duration *= 2
+			}
+			runs[i], _ = m.one(ctx, cfg, false)
 		}
 	}
 	return runs
@@ -170,7 +173,8 @@ func (m *making) one(ctx context.Context, cfg chaos.Config, shared bool) (run re
 		m.mu.Lock()
 	}
 	defer m.mu.Unlock()
-	if rep := run.Report; shared && rep != nil && rep.Verdict == report.Unknown && (rep.Starved || rep.Crowded) {
+	if rep := run.Report; shared && rep != nil && rep.Verdict == report.Unknown &&
+		(rep.Starved || rep.Unjudged() || rep.Crowded) {
 		why := "the machine gave the run too little time beside others"
 		if rep.Crowded {
 			why = "other runs had the same heap"

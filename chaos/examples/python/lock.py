@@ -36,6 +36,24 @@ class Master:
         if parts.path.strip("/"):
             self.login.append(("SELECT", parts.path.strip("/")))
         self.idle = queue.LifoQueue()
+        self.left = queue.PriorityQueue()  # (when to ask next, pause, key, owner, when it has expired)
+        threading.Thread(target=self.clean, daemon=True).start()
+
+    def leave(self, key, owner, end):
+        self.left.put((time.monotonic() + 0.1, 0.1, key, owner, end))
+
+    def clean(self):
+        """Removes what was left behind. It asks until a key is removed, since the SET may still be on its way."""
+        while True:
+            when, pause, key, owner, end = self.left.get()
+            time.sleep(max(0, when - time.monotonic()))
+            try:
+                if time.monotonic() < end and not self.ask(0.2, "EVAL", RELEASE, 1, key, owner):
+                    pause = min(2 * pause, 1)
+                    self.left.put((time.monotonic() + pause, pause, key, owner, end))
+            except OSError:
+                self.left.put((time.monotonic() + pause, pause, key, owner, end))
+            self.left.task_done()
 
     def ask(self, timeout, *words):
         end = time.monotonic() + timeout
@@ -84,7 +102,6 @@ class Lock:
         self.quorum = quorum or len(urls) // 2 + 1
         self.clock_tokens = clock_tokens
         self.holds = {}
-        self.cleaning = []
 
     def everywhere(self, ask, timeout):
         """Asks all masters at the same time; returns the masters that said yes, that said no, and that did not answer."""
@@ -110,16 +127,16 @@ class Lock:
         yes, no, silent = self.everywhere(lambda m: m.ask(timeout, *words), timeout)
         valid = ttl - ttl / 100 - 2
         if len(yes) >= self.quorum and (time.monotonic() - begun) * 1000 < valid:
-            self.holds[owner] = (key, ttl)
+            self.holds[owner] = (key, ttl, silent)
             token = int(time.time() * 1e6) if self.clock_tokens else 0
             return {"hold": owner, "owner": owner, "valid_ms": valid, "token": token}
-        self.give_back(key, owner, ttl)
+        self.give_back(key, owner, ttl, silent)
         if len(yes) + len(no) < self.quorum:
             return {"error": "no-quorum", "message": "%d masters did not answer" % len(silent)}
         return {"error": "held", "message": "%d masters of %d" % (len(yes), len(self.masters))}
 
     def extend(self, owner, ttl):
-        key, _ = self.holds[owner]
+        key = self.holds[owner][0]
         timeout = max(0.05, ttl / 20000)
         yes, _, _ = self.everywhere(lambda m: m.ask(timeout, "EVAL", EXTEND, 1, key, owner, int(ttl)), timeout)
         if len(yes) < self.quorum:
@@ -127,30 +144,19 @@ class Lock:
         return {"valid_ms": ttl - ttl / 100 - 2}
 
     def release(self, owner):
-        key, ttl = self.holds.pop(owner)
-        yes = self.give_back(key, owner, ttl)
+        key, ttl, silent = self.holds.pop(owner)
+        yes = self.give_back(key, owner, ttl, silent)
         if len(yes) < self.quorum:
             return {"error": "lost", "message": "%d masters had it" % len(yes)}
         return {}
 
-    def give_back(self, key, owner, ttl):
-        """Removes the key from all masters; repeats this on a master without an answer until the key has expired there."""
+    def give_back(self, key, owner, ttl, unsure):
+        """Removes the key from all masters. A master without an answer is asked again until the key has expired, and so
+        is one of the unsure, which did not answer the acquisition, until it has removed the key."""
         timeout = max(0.05, ttl / 20000)
-        yes, _, silent = self.everywhere(lambda m: m.ask(timeout, "EVAL", RELEASE, 1, key, owner), timeout)
-
-        def again(m, end):
-            while time.monotonic() < end:
-                time.sleep(0.1)
-                try:
-                    m.ask(timeout, "EVAL", RELEASE, 1, key, owner)
-                    return
-                except OSError:
-                    pass
-
-        for m in silent:
-            thread = threading.Thread(target=again, args=(m, time.monotonic() + ttl / 1000), daemon=True)
-            self.cleaning.append(thread)
-            thread.start()
+        yes, no, silent = self.everywhere(lambda m: m.ask(timeout, "EVAL", RELEASE, 1, key, owner), timeout)
+        for m in silent + [m for m in no if m in unsure]:
+            m.leave(key, owner, time.monotonic() + ttl / 1000)
         return yes
 
 
@@ -187,8 +193,9 @@ def main():
             lock = Lock(r["urls"], r.get("tls"), args.quorum, args.clock_tokens)
             say({"id": r["id"], "secured": True, "tokens": args.clock_tokens})
         elif r["op"] == "close":
-            for thread in list(lock.cleaning):
-                thread.join(2)
+            end = time.monotonic() + 2
+            while time.monotonic() < end and any(m.left.unfinished_tasks for m in lock.masters):
+                time.sleep(0.01)
             say({"id": r["id"]})
             return
         elif r["op"] != "cancel":  # an attempt takes only a twentieth of the ttl, so it need not be canceled
