@@ -192,19 +192,25 @@ func waitedInVain(a *history.Attempt, taken func() []window) bool {
 	return a.Wait > 0 && waited >= a.Wait && covered(window{a.Call, a.Return}, taken()) < waited/2
 }
 
+// Enough tells whether so many attempts were judged that their ratio means something: a share of all, or a hundred.
+// Without a majority attempts fail at once, and thousands of these say nothing about the others.
+func (s *Service) Enough(share float64) bool {
+	return s.Attempts >= 100 || float64(s.Attempts) >= share*float64(s.Total)
+}
+
 // Availability finds that fewer than atLeast of the attempts with a majority in reach succeeded. If it could judge
-// fewer than the share judged of all attempts, it finds that it does not know: a violation marked Unknown.
+// fewer than a hundred, and less than the share judged of all attempts, it finds that it does not know: a violation
+// marked Unknown.
 func Availability(v *history.View, settle time.Duration, atLeast, judged float64) []Violation {
 	s := Serve(v, settle)
 	if s.Ratio >= atLeast {
-		if float64(s.Attempts) >= judged*float64(s.Total) {
+		if s.Enough(judged) {
 			return nil
 		}
 		return []Violation{{
 			Oracle: NameAvailability, At: v.End, Unknown: true,
-			Text: fmt.Sprintf("judged %d of %d attempts, and at least %.0f %% are wanted: the others met a time "+
-				"without a majority, or one in "+
-				"which the machine stood still", s.Attempts, s.Total, 100*judged),
+			Text: fmt.Sprintf("judged %d of %d attempts, and at least %.0f %% or 100 are wanted: the others met a "+
+				"time without a majority, or one in which the machine stood still", s.Attempts, s.Total, 100*judged),
 		}}
 	}
 	first := v.Lookup(s.FailedAttempts[0])

@@ -13,14 +13,15 @@ const NameOperations = "operations"
 
 // Tally counts operations on holds.
 type Tally struct {
-	Ended  int `json:"ended"`
-	Judged int `json:"judged"`
-	Failed int `json:"failed"`
+	Ended  int  `json:"ended"`
+	Judged int  `json:"judged"`
+	Failed int  `json:"failed"`
+	worked bool // one did, judged or not
 	first  Violation
 }
 
-// Unjudged tells whether none of many operations could be judged.
-func (t *Tally) Unjudged() bool { return t.Judged == 0 && t.Ended >= 10 }
+// Unjudged tells whether none of many operations could be judged, and none worked all the same.
+func (t *Tally) Unjudged() bool { return t.Judged == 0 && t.Ended >= 10 && !t.worked }
 
 // Operated counts how releases, extensions and holds fared. A hold fares badly if its Done closes in the first half of
 // its time.
@@ -31,8 +32,8 @@ type Operated struct {
 }
 
 // Operations counts how operations on holds fared. It finds kinds of operation that fail more often than atLeast
-// allows: so often that chance does not explain it. With too few judged operations to tell, or with none of ten, the
-// finding is unknown.
+// allows: so often that chance does not explain it. With too few judged operations to tell, or if none of ten could be
+// judged and none worked, the finding is unknown.
 //
 // Operations judges an operation only if a correct lock could have done it:
 //
@@ -135,6 +136,7 @@ func (j *operations) judge(t *Tally, a *history.Attempt, op operation) {
 		return
 	}
 	t.Ended++
+	t.worked = t.worked || op.outcome == history.Acquired
 	switch {
 	case due > until, min(a.Done, a.Stopped) < op.call:
 		return

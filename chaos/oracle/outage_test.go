@@ -162,7 +162,11 @@ func TestHazard129And133OperationsThatNeverWorkAreFound(t *testing.T) {
 		{"none of ten could be judged", func(h *tape) {
 			h.mark(100, history.MajorityLost, 1)
 			repeated(2, release(history.Failed, nil))(h)
-		}, 2}, // releases, and holds by their Done
+		}, 1},
+		{"none of ten could be judged, and they worked", func(h *tape) {
+			h.mark(100, history.MajorityLost, 1)
+			repeated(2, release(history.Acquired, nil))(h)
+		}, 0},
 		{"none of five could be judged", func(h *tape) {
 			h.mark(100, history.MajorityLost, 1)
 			release(history.Failed, nil)(h)

@@ -273,6 +273,13 @@ func TestARunShowsNothingIfTheMachineGaveItNoTime(t *testing.T) {
 			t.Errorf("a run that judged %d of 100 attempts shows nothing: %v", judged, !want)
 		}
 	}
+	for judged, want := range map[int]bool{99: true, 100: false} {
+		slow := report.Report{Verdict: report.Unknown}
+		slow.Service.Attempts, slow.Service.Total = judged, 5000
+		if slow.ShowsNothing() != want {
+			t.Errorf("a run that judged %d of 5000 attempts shows nothing: %v", judged, !want)
+		}
+	}
 	for judged, want := range map[int]bool{0: true, 1: false} {
 		slow := report.Report{Verdict: report.Unknown}
 		slow.Operated.Releases = oracle.Tally{Ended: 12, Judged: judged}
