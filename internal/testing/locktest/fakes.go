@@ -32,6 +32,20 @@ func (f Fakes) Behave(b func(*single.Request) Act) {
 	}
 }
 
+// Take sets the key on every master as another owner would.
+func (f Fakes) Take(owner string, ttl time.Duration) {
+	for _, m := range f {
+		m.Take(owner, ttl)
+	}
+}
+
+// Forget makes every master lose all data.
+func (f Fakes) Forget() {
+	for _, m := range f {
+		m.Forget()
+	}
+}
+
 // Holders counts the masters on which owner holds the key, or any owner if it is "".
 func (f Fakes) Holders(owner string) int {
 	n := 0
@@ -75,7 +89,13 @@ func (f Fakes) Locker(tb testing.TB, opts redlock.Options) *redlock.Locker {
 	if opts.Clock == nil {
 		opts.Clock = NewClock()
 	}
-	l, err := redlock.New(f.Masters(), opts)
+	return LockerOver(tb, f.Masters(), opts)
+}
+
+// LockerOver makes a Locker over masters in memory that is closed with the test.
+func LockerOver(tb testing.TB, masters []redlock.Master, opts redlock.Options) *redlock.Locker {
+	tb.Helper()
+	l, err := redlock.New(masters, opts)
 	Must(tb, err)
 	ClosesAtLast(tb, l)
 	return l

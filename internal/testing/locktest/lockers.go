@@ -61,10 +61,7 @@ func Wrapped(tb testing.TB, servers []*redistest.Server, opts redlock.Options,
 // MemLocker makes a Locker over masters in memory that is closed with the test.
 func MemLocker(tb testing.TB, masters []*memmaster.Master) *redlock.Locker {
 	tb.Helper()
-	l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: memmaster.NewClock(0)})
-	Must(tb, err)
-	ClosesAtLast(tb, l)
-	return l
+	return LockerOver(tb, memmaster.Masters(masters), redlock.Options{Clock: memmaster.NewClock(0)})
 }
 
 // Acquire acquires the lock on Key, and fails the test if it can't.
