@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
-	"github.com/seed-624411e5/redlock/internal/oddserver"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/internal/soak"
 	"github.com/seed-624411e5/redlock/redlocktest"
@@ -218,9 +217,7 @@ func TestAMendedFaultEndsNoWait(t *testing.T) {
 // mended long ago.
 func TestWrongPasswordsOfDifferentMastersAtDifferentTimesEndNoWait(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		for _, m := range masters {
-			m.Take("somebody", time.Hour)
-		}
+		masters.Take("somebody", time.Hour)
 		l := masters.Locker(t, redlock.Options{})
 		masters[0].Behave(always(forGood["password"]))
 		w := wait(t, within(t, time.Minute), l, key, longTTL, redlock.RetryEvery(10*time.Second))
@@ -230,9 +227,7 @@ func TestWrongPasswordsOfDifferentMastersAtDifferentTimesEndNoWait(t *testing.T)
 		masters[2].Behave(refuseAll)
 		settle(10 * time.Second)
 		masters.Behave(nil)
-		for _, m := range masters {
-			m.Forget()
-		}
+		masters.Forget()
 		must(t, w.Get(t).Release(t.Context()))
 	})
 }
@@ -290,9 +285,7 @@ func TestAWaitThatIsEndedByARoundDoesNotMatchTheRoundBefore(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, masters fakes) {
-				for _, m := range masters {
-					m.Take("somebody", time.Hour)
-				}
+				masters.Take("somebody", time.Hour)
 				w := wait(t, within(t, time.Minute), masters.Locker(t, c.opts), key, longTTL,
 					redlock.RetryEvery(11*time.Second))
 				settle(time.Second)
@@ -301,40 +294,6 @@ func TestAWaitThatIsEndedByARoundDoesNotMatchTheRoundBefore(t *testing.T) {
 				onlyIs(t, w.Fail(t), c.want)
 				masters.Behave(nil)
 			})
-		})
-	}
-}
-
-func TestProtectedModeEndsAWait(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		masters.Behave(always(act{
-			Err: refuses("DENIED Redis is running in protected mode because protected mode is enabled and no " +
-				"password is set for the default user."),
-		}))
-		_, err := masters.Locker(t, redlock.Options{}).Acquire(within(t, time.Minute), key, longTTL)
-		is(t, err, redlock.ErrMisconfigured)
-		masters.Behave(nil)
-	})
-}
-
-// Dial's addresses are fixed: a replica at such an address, or a cluster node that serves other keys, stays there.
-func TestAnAddressOfSomethingElseEndsTheWait(t *testing.T) {
-	for name, refusal := range map[string]string{
-		"replica": "-READONLY You can't write against a read only replica.\r\n",
-		"node":    "-MOVED 3999 127.0.0.1:6381\r\n",
-	} {
-		t.Run(name, func(t *testing.T) {
-			var urls []string
-			for range 3 {
-				odd := oddserver.Start(t, redistest.Start(t).Addr(),
-					oddserver.At("SET EVALSHA EVAL", oddserver.Say(refusal)))
-				urls = append(urls, "redis://"+odd.Addr())
-			}
-			locker, err := redlock.Dial(t.Context(), urls, redlock.Options{})
-			must(t, err)
-			defer func() { must(t, locker.Close(context.Background())) }()
-			_, err = locker.Acquire(within(t, promptly), key, longTTL, redlock.MaxOutage(time.Second))
-			is(t, err, redlock.ErrMisconfigured)
 		})
 	}
 }

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/redlocktest"
 )
 
 // backoff bounds the pause between two attempts of a waiter that gets no notification, on a starved machine too. A
@@ -167,67 +170,6 @@ func TestAClosedLockerListensNoMore(t *testing.T) {
 	give(t, held)
 }
 
-// attempts counts the attempts of waiters that were refused: each enters the queue of every master that refuses it.
-func attempts(tb testing.TB, servers []*redistest.Server) int {
-	tb.Helper()
-	return calls(tb, servers, "zadd") / len(servers)
-}
-
-// Hazard 32: a waiter that can be called does not spin.
-func TestHazard32AWaiterDoesNotSpin(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
-	held := take(t, a, key, longTTL)
-	everywhere(t, servers, held)
-	const span = 2 * time.Second
-	ctx, cancel := context.WithTimeout(t.Context(), span)
-	defer cancel()
-	is(t, wait(t, ctx, b, key, longTTL).Fail(t), redlock.ErrHeld)
-	if n := attempts(t, servers); n < 2 || n > 35 {
-		t.Errorf("%d attempts in %v, want about 10 a second at most", n, span)
-	} else {
-		t.Logf("%d attempts in %v", n, span)
-	}
-	give(t, held)
-}
-
-// The same with a fixed interval, which is the caller's own choice: the control of the count above.
-func TestRetryEveryIsKeptOnRealMasters(t *testing.T) {
-	servers := redistest.StartN(t, 1)
-	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
-	held := take(t, a, key, longTTL)
-	_, err := b.Acquire(soon(t), key, longTTL, redlock.RetryEvery(5*time.Millisecond), redlock.MaxAttempts(60))
-	is(t, err, redlock.ErrHeld)
-	// Before the subscription was made, a release may have been missed. The round that checks for this is no attempt.
-	if n := attempts(t, servers); n < 60 || n > 61 {
-		t.Errorf("%d rounds were counted, want 60 attempts and at most one round more", n)
-	}
-	give(t, held)
-}
-
-// A Locker that dies stays in the queue. It is notified once, and the next waiter tries by itself.
-func TestADeadWaiterDelaysOthersByABackoffAtMost(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	a, dead, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{}),
-		dial(t, servers, redlock.Options{})
-	held := take(t, a, key, 30*time.Second)
-	first := wait(t, t.Context(), dead, key, 30*time.Second)
-	awaitQueue(t, servers, key, 1)
-	second := wait(t, t.Context(), b, key, 30*time.Second)
-	awaitQueue(t, servers, key, 2)
-	hard, cancel := context.WithCancel(t.Context())
-	cancel()
-	_ = dead.Close(hard)
-	is(t, first.Fail(t), redlock.ErrClosed)
-	began := time.Now()
-	give(t, held)
-	lock := second.Get(t)
-	if took := second.At.Sub(began); took > backoff {
-		t.Errorf("the next waiter came %v after the release", took)
-	}
-	give(t, lock)
-}
-
 // jain is Jain's index of fairness: 1 when all have got the same, 1/n when one has got everything.
 func jain(counts []int) float64 {
 	var sum, squares float64
@@ -239,47 +181,41 @@ func jain(counts []int) float64 {
 }
 
 func TestManyLockersShareAKeyFairly(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	const lockers, locks = 16, 480
-	counts := make([]int, lockers)
-	var total int // guarded by the lock
-	ctx, stop := context.WithTimeout(t.Context(), 60*time.Second)
-	defer stop()
-	all := make([]*redlock.Locker, lockers)
-	for i := range all {
-		all[i] = dial(t, servers, redlock.Options{})
-	}
-	done := make(chan struct{})
-	for i, l := range all {
-		go func() {
-			defer func() { done <- struct{}{} }()
-			for ctx.Err() == nil {
-				lock, err := l.Acquire(ctx, key, 10*time.Second)
-				if err != nil {
-					return
+	synctest.Test(t, func(t *testing.T) {
+		const lockers, locks = 16, 480
+		masters := redlocktest.New(t, redlocktest.Count(3))
+		masters.SlowDown(200 * time.Microsecond)
+		counts, total := make([]int, lockers), 0 // guarded by the lock
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		var all sync.WaitGroup
+		for i := range lockers {
+			l := masters.Locker(t, redlock.Options{})
+			all.Go(func() {
+				for {
+					lock, err := l.Acquire(ctx, key, 10*time.Second)
+					if err != nil {
+						return
+					}
+					counts[i]++
+					if total++; total >= locks {
+						stop()
+					}
+					_ = lock.Release(ctx)
 				}
-				counts[i]++
-				if total++; total >= locks {
-					stop()
-				}
-				_ = lock.Release(ctx)
-			}
-		}()
-	}
-	began := time.Now()
-	for range all {
-		<-done
-	}
-	t.Logf("%v in %v: %.3f", counts, time.Since(began).Round(time.Millisecond), jain(counts))
-	if total < locks {
-		t.Errorf("%d locks in a minute, want %d", total, locks)
-	}
-	if fair := jain(counts); fair < 0.9 {
-		t.Errorf("Jain's index is %.3f, want above 0.9: %v", fair, counts)
-	}
-	if greedy := jain([]int{locks, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}); greedy > 0.1 {
-		t.Errorf("control: the index of a greedy Locker is %.3f", greedy)
-	}
+			})
+		}
+		all.Wait()
+		if total < locks {
+			t.Errorf("%d locks in a minute, want %d", total, locks)
+		}
+		if fair := jain(counts); fair < 0.9 {
+			t.Errorf("Jain's index is %.3f, want above 0.9: %v", fair, counts)
+		}
+		if greedy := jain([]int{locks, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}); greedy > 0.1 {
+			t.Errorf("control: the index of a greedy Locker is %.3f", greedy)
+		}
+	})
 }
 
 // A refusal is an answer: nothing was set, so nothing has to be removed, and waiters spare the masters a release.

@@ -13,18 +13,15 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// childTask tells a copy of this test binary what to do until it is killed: "hold" or "wait", and the masters.
+// childTask tells a copy of this test binary to wait for the lock until it is killed. Its value are the masters.
 const childTask = "REDLOCK_TEST_FAMILY_TASK"
 
-// childTTL is the remaining life of a child's lock after the child's death.
-const childTTL = 2 * time.Second
-
-// spawn starts a copy of this test binary that runs the calling test with a task. It returns when the copy reports
-// that it is at work. kill ends the copy as a crash would.
-func spawn(t *testing.T, task string, servers []*redistest.Server) (kill func()) {
+// spawn starts a copy of this test binary that runs the calling test as a waiter. It returns when the copy reports that
+// it is at work. kill ends the copy as a crash would.
+func spawn(t *testing.T, servers []*redistest.Server) (kill func()) {
 	t.Helper()
 	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
-	child.Env = append(os.Environ(), childTask+"="+task+" "+strings.Join(urls(servers), " "))
+	child.Env = append(os.Environ(), childTask+"="+strings.Join(urls(servers), " "))
 	child.Stderr = os.Stderr
 	out, err := child.StdoutPipe()
 	must(t, err)
@@ -34,67 +31,36 @@ func spawn(t *testing.T, task string, servers []*redistest.Server) (kill func())
 		_ = child.Wait()
 	}
 	t.Cleanup(kill)
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != task+"\n" {
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "wait\n" {
 		t.Fatalf("the child said %q, %v", line, err)
 	}
 	return kill
 }
 
-// work is the child's part: it performs the task until the child is killed.
-func work(t *testing.T) (child bool) {
+// waitsInAChild is the child's part: it waits until it is killed.
+func waitsInAChild(t *testing.T) (child bool) {
 	t.Helper()
-	task, found := os.LookupEnv(childTask)
+	masters, found := os.LookupEnv(childTask)
 	if !found {
 		return false
 	}
-	words := strings.Fields(task)
-	locker, err := redlock.Dial(t.Context(), words[1:], redlock.Options{})
+	locker, err := redlock.Dial(t.Context(), strings.Fields(masters), redlock.Options{})
 	must(t, err)
-	if words[0] == "hold" {
-		_, err = locker.Acquire(t.Context(), key, childTTL, redlock.AutoRenew())
-		must(t, err)
-		fmt.Println("hold")
-	} else {
-		fmt.Println("wait")
-		_, err = locker.Acquire(t.Context(), key, childTTL)
-		t.Errorf("the child got the lock, %v, though it should be killed while it waits", err)
-	}
+	fmt.Println("wait")
+	_, err = locker.Acquire(t.Context(), key, 2*time.Second)
+	t.Errorf("the child got the lock, %v, though it should be killed while it waits", err)
 	select {}
 }
 
-func TestAKilledHolderFreesTheLockAfterItsTTL(t *testing.T) {
-	t.Parallel()
-	if work(t) {
-		return
-	}
-	servers := redistest.StartN(t, 3)
-	kill := spawn(t, "hold", servers)
-	l := dial(t, servers, redlock.Options{})
-	is(t, try(t, l, key), redlock.ErrHeld)
-	w := wait(t, t.Context(), l, key, longTTL)
-	awaitQueue(t, servers, key, 1)
-	alive := time.After(2 * childTTL) // it is renewed while it lives
-	select {
-	case <-w.Ended:
-		t.Fatal("the lock was free while its holder lived")
-	case <-alive:
-	}
-	kill()
-	died := time.Now()
-	give(t, w.Get(t))
-	if took := w.At.Sub(died); took > childTTL+backoff {
-		t.Errorf("the lock was free %v after its holder's death, want %v at most", took, childTTL)
-	}
-}
-
+// A process that dies stays in the queue. It is notified once, and the next waiter tries by itself.
 func TestAKilledWaiterDelaysOthersByABackoffAtMost(t *testing.T) {
-	if work(t) {
+	if waitsInAChild(t) {
 		return
 	}
 	servers := redistest.StartN(t, 3)
 	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
 	held := take(t, a, key, 30*time.Second)
-	kill := spawn(t, "wait", servers)
+	kill := spawn(t, servers)
 	awaitQueue(t, servers, key, 1)
 	w := wait(t, t.Context(), b, key, longTTL)
 	awaitQueue(t, servers, key, 2)

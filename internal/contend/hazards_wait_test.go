@@ -3,6 +3,7 @@ package contend_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/internal/soak"
+	"github.com/seed-624411e5/redlock/redlocktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -26,13 +28,10 @@ func closed(t *testing.T, over []redlock.Master, opts redlock.Options) *redlock.
 	return l
 }
 
-func hearsAll() bool { return false }
-
 // gets acquires within d, or fails.
 func gets(t *testing.T, l *redlock.Locker, k string, d time.Duration, opts ...redlock.Option) *redlock.Lock {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	defer cancel()
+	ctx := within(t, d)
 	lock, err := l.Acquire(ctx, k, longTTL, opts...)
 	if err != nil {
 		t.Fatalf("%q, which is free, was not acquired within %v: %v", k, d, err)
@@ -133,9 +132,7 @@ func TestHazard45AWaiterWhoseTimeoutIsTooShortDoesNotHoldUpOthers(t *testing.T) 
 
 func TestHazard45AWaiterWithALongRetryEveryDoesNotDelayOthers(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		for _, m := range masters {
-			m.Take("dead", 9*time.Second)
-		}
+		masters.Take("dead", 9*time.Second)
 		l := masters.Locker(t, redlock.Options{})
 		seldom := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(time.Hour), redlock.MaxAttempts(3))
 		settle(time.Second)
@@ -153,10 +150,14 @@ func TestHazard45AWaiterWithALongRetryEveryDoesNotDelayOthers(t *testing.T) {
 // If a waiter can't use a notification, the notification goes to the next waiter. Otherwise a free key would stay
 // unclaimed until a waiter's pause ends.
 func TestHazard45ANotificationThatCanNotBeUsedIsPassedOn(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		all, over := sharings(masters, hearsAll)
-		holder, first, second := closed(t, over, redlock.Options{}), closed(t, over, redlock.Options{}),
-			closed(t, over, redlock.Options{})
+	synctest.Test(t, func(t *testing.T) {
+		masters := redlocktest.New(t, redlocktest.Count(3))
+		over := masters.All()
+		for i, m := range masters {
+			over[i] = &moody{Master: m}
+		}
+		holder := masters.Locker(t, redlock.Options{})
+		first, second := closed(t, over, redlock.Options{}), closed(t, over, redlock.Options{})
 		a := gets(t, holder, "a", time.Second)
 		ctx, cancel := context.WithCancel(t.Context())
 		both := wait(t, ctx, first, "a", longTTL, redlock.AndKeys("b"), redlock.RetryEvery(time.Hour))
@@ -172,13 +173,7 @@ func TestHazard45ANotificationThatCanNotBeUsedIsPassedOn(t *testing.T) {
 		}
 		synctest.Wait()
 		// not by those on which the first had given up before the release came, or the second had the key already
-		twice := 0
-		for _, m := range all {
-			if m.notified == 2 {
-				twice++
-			}
-		}
-		if twice == 0 {
+		if !slices.ContainsFunc(over, func(m redlock.Master) bool { return m.(*moody).notified.Load() == 2 }) {
 			t.Error("no master has notified twice: this is about the second notification")
 		}
 		must(t, lock.Release(t.Context()))
@@ -212,8 +207,8 @@ func TestHazard46MaxAttemptsBoundsTheWaitInAQueue(t *testing.T) {
 			took := time.Since(began)
 			is(t, err, redlock.ErrHeld)
 			isNot(t, err, context.DeadlineExceeded)
-			var q *redlock.QuorumError
-			if !errors.As(err, &q) || q.N != 3 {
+			q, ok := errors.AsType[*redlock.QuorumError](err)
+			if !ok || q.N != 3 {
 				t.Errorf("%v: the last attempt has to ask the masters", err)
 			}
 			if took > test.most || took < test.least {
@@ -272,58 +267,10 @@ func TestHazard49AWriterThatGivesUpLeavesNoClaimToItsOwnReaders(t *testing.T) {
 	give(t, held)
 }
 
-func TestHazard51AWaitThatCanNotSucceedEnds(t *testing.T) {
-	for what, reply := range map[string]error{
-		"password": refuses("WRONGPASS invalid username-password pair or user is disabled."),
-		"right":    refuses("NOPERM this user has no permissions to run the 'set' command"),
-		"type":     refuses("WRONGTYPE Operation against a key holding the wrong kind of value"),
-		"database": refuses("ERR DB index is out of range"),
-	} {
-		bubble(t, 5, func(t *testing.T, masters fakes) {
-			l := masters.Locker(t, redlock.Options{})
-			for _, m := range masters[:3] {
-				m.Behave(on(single.Acquire, act{Err: reply}))
-			}
-			ctx := within(t, time.Hour)
-			_, err := l.Acquire(ctx, key, longTTL)
-			is(t, err, redlock.ErrMisconfigured)
-			is(t, err, redlock.ErrNoQuorum)
-			isNot(t, err, redlock.ErrHeld, context.DeadlineExceeded)
-			if _, err := l.TryAcquire(ctx, key, longTTL); !errors.Is(err, redlock.ErrMisconfigured) {
-				t.Errorf("%s: TryAcquire: %v", what, err)
-			}
-			// A quorum of the other masters is enough. Acquire waits out an outage, and also a fault that only looks
-			// like one.
-			masters[0].Behave(nil)
-			must(t, acquire(t, l, longTTL).Release(t.Context()))
-			masters[0].Behave(on(single.Acquire, act{Err: errSilent}))
-			w := wait(t, ctx, l, key, longTTL)
-			settle(redlock.MendTime + 5*time.Second)
-			masters[0].Behave(nil)
-			must(t, w.Get(t).Release(t.Context()))
-		})
-	}
-}
-
-func TestHazard51AWrongPasswordEndsTheWait(t *testing.T) {
-	servers := redistest.StartN(t, 3, redistest.WithPassword("right"))
-	addresses := make([]string, len(servers))
-	for i, s := range servers {
-		addresses[i] = "redis://:wrong@" + s.Addr()
-	}
-	l, err := redlock.Dial(t.Context(), addresses, redlock.Options{})
-	must(t, err)
-	defer closeLocker(t, l)
-	_, err = l.Acquire(t.Context(), key, longTTL, redlock.MaxOutage(time.Second))
-	is(t, err, redlock.ErrMisconfigured)
-}
-
 func TestHazard51MaxOutageBoundsForHowLongAnOutageIsWaitedOut(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.Locker(t, redlock.Options{})
-		for _, m := range masters {
-			m.Take("somebody", 10*time.Second)
-		}
+		masters.Take("somebody", 10*time.Second)
 		gone := on(single.Acquire, act{Err: errSilent})
 		began := time.Now()
 		first := wait(t, t.Context(), l, key, longTTL, redlock.MaxOutage(3*time.Second))
@@ -375,58 +322,15 @@ func TestHazard56AListenerMayCallReadyAtOnce(t *testing.T) {
 	})
 }
 
-func TestHazard65CloseTakesWaitersOutOfTheMastersQueues(t *testing.T) {
-	for name, slow := range map[string]time.Duration{
-		"between attempts": 0, "in the middle of an attempt": 30 * time.Millisecond,
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, 3, func(t *testing.T, masters fakes) {
-				all, over := sharings(masters, hearsAll)
-				masters.Behave(away(2 * time.Millisecond))
-				for _, m := range masters {
-					m.Take("somebody", time.Hour)
-				}
-				l, err := redlock.New(over, redlock.Options{Clock: newClock()})
-				must(t, err)
-				first, second := wait(t, t.Context(), l, key, longTTL), wait(t, t.Context(), l, key, longTTL)
-				settle(time.Second)
-				if len(all[0].queues[key]) != 1 {
-					t.Fatal("the waiter is in no queue")
-				}
-				if slow > 0 { // the next attempt is on its way when the Locker is closed, and is refused afterwards
-					masters.Behave(on(single.Acquire, act{Before: slow}))
-					before := masters.Asked()
-					for masters.Asked() == before {
-						pass(time.Millisecond)
-					}
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				must(t, l.Close(ctx))
-				for _, m := range all {
-					if n := len(m.queues[key]); n != 0 {
-						t.Errorf("%s: the closed Locker still waits in the queue", m.Name())
-					}
-				}
-				is(t, first.Fail(t), redlock.ErrClosed)
-				is(t, second.Fail(t), redlock.ErrClosed)
-			})
-		})
-	}
-}
-
 func TestHazard65CloseLeavesTheQueuesWithinItsContext(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		for _, m := range masters {
-			m.Take("somebody", time.Hour)
-		}
+		masters.Take("somebody", time.Hour)
 		l, err := redlock.New([]redlock.Master{masters[0], masters[1], masters[2]}, redlock.Options{Clock: newClock()})
 		must(t, err)
 		w := wait(t, t.Context(), l, key, longTTL)
 		settle(time.Second)
 		masters.Behave(on(single.Leave, act{Lost: true}))
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
+		ctx := within(t, 100*time.Millisecond)
 		began := time.Now()
 		_ = l.Close(ctx)
 		if took := time.Since(began); took > 100*time.Millisecond {

@@ -46,6 +46,7 @@ var (
 	joint        = locktest.Joint
 	listening    = locktest.Listening
 	memLocker    = locktest.MemLocker
+	lockerOver   = locktest.LockerOver
 	must         = locktest.Must
 	newClock     = locktest.NewClock
 	newFakes     = locktest.NewFakes
@@ -56,7 +57,6 @@ var (
 	refuseAll    = locktest.RefuseAll
 	sent         = locktest.Sent
 	settle       = locktest.Settle
-	soon         = locktest.Soon
 	take         = locktest.Take
 	try          = locktest.Try
 	urls         = locktest.URLs

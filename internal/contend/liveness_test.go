@@ -5,15 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/soak"
+	"github.com/seed-624411e5/redlock/redlocktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -36,7 +37,7 @@ type wish struct {
 
 // liveness watches wishes and the masters.
 type liveness struct {
-	masters []*sharing
+	masters []*moody
 	began   time.Time
 
 	mu     sync.Mutex
@@ -103,189 +104,46 @@ func (v *liveness) free(w *wish) bool {
 	return n > len(v.masters)/2
 }
 
-// sharing is a fake master that knows shared, exclusive and reentrant locks, and notifies.
-type sharing struct {
-	*fake
-	mu       sync.Mutex
-	held     map[string]map[string]sharedHold // by key and hold
-	queues   map[string][]string              // of waiters, by key
-	hear     map[string]func(string)          // by channel
-	deaf     func() bool                      // a notification gets lost
-	reserved map[string]string                // for whom a key is kept, by key
-	leaves   []single.Request
-	notified int
+// moody is a master with requests that take some time, and with notifications that get lost.
+type moody struct {
+	*redlocktest.Master
+	way      func(*single.Request) act // without faults; nil: no time at all
+	deaf     func() bool               // the next notification gets lost; nil: none does
+	notified atomic.Int64
 }
 
-type sharedHold struct {
-	kind    single.Kind
-	owner   string
-	expires time.Time
-}
-
-// sharings makes such masters, and returns each of these as a redlock.Master too.
-func sharings(all fakes, deaf func() bool) (masters []*sharing, over []redlock.Master) {
-	for _, f := range all {
-		m := newSharing(f, deaf)
-		masters, over = append(masters, m), append(over, m)
-	}
-	return masters, over
-}
-
-func newSharing(f *fake, deaf func() bool) *sharing {
-	return &sharing{
-		fake: f, deaf: deaf, held: map[string]map[string]sharedHold{}, queues: map[string][]string{},
-		hear: map[string]func(string){}, reserved: map[string]string{},
-	}
-}
-
-// Listen implements redlock.Listener; the subscription is made at once.
-func (m *sharing) Listen(channel string, ready func(), heard func(string)) (stop func()) {
-	m.mu.Lock()
-	m.hear[channel] = heard
-	m.mu.Unlock()
-	ready()
-	return func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		delete(m.hear, channel)
-	}
-}
-
-func (m *sharing) Do(ctx context.Context, batch []*single.Call) {
+func (m *moody) Do(ctx context.Context, batch []*single.Call) {
 	var all sync.WaitGroup
-	for _, c := range batch {
+	for i, c := range batch {
 		all.Go(func() {
-			if c.Request.Kind != single.Plain && c.Request.Op != single.Leave {
-				pass(m.Planned(c.Request).Before)
-				c.Reply, c.Err, c.Sent = m.share(c.Request), nil, true
-			} else if why, taken := m.taken(c.Request); taken && c.Request.Op == single.Acquire {
-				pass(m.Planned(c.Request).Before)
-				c.Reply, c.Err, c.Sent = why, nil, true
-			} else {
-				m.fake.Do(ctx, []*single.Call{c})
+			var a act
+			if m.way != nil {
+				a = m.way(c.Request)
 			}
-			m.queue(c)
+			pass(a.Before)
+			m.Master.Do(ctx, batch[i:i+1])
+			pass(a.After)
 		})
 	}
 	all.Wait()
 }
 
-// queue keeps arrival queues: a refused waiter enters, and a release notifies the first.
-func (m *sharing) queue(c *single.Call) {
-	r := c.Request
-	if c.Err != nil {
-		return
-	}
-	var notify []func()
-	m.mu.Lock()
-	if r.Op == single.Leave {
-		m.leaves = append(m.leaves, *r)
-	}
-	for _, k := range r.Keys {
-		passOn := r.Op == single.Leave && m.reserved[k] == r.Waiter && !m.fakeHolds(k)
-		if m.reserved[k] == r.Waiter && (r.Op == single.Leave || c.Reply.Outcome == single.Granted) {
-			delete(m.reserved, k)
+func (m *moody) Listen(channel string, ready func(), notified func(string)) (stop func()) {
+	return m.Master.Listen(channel, ready, func(message string) {
+		if m.deaf == nil || !m.deaf() {
+			m.notified.Add(1)
+			notified(message)
 		}
-		if r.Waiter != "" && (r.Op != single.Acquire || c.Reply.Outcome == single.Granted) {
-			m.queues[k] = slices.DeleteFunc(m.queues[k], func(w string) bool { return w == r.Waiter })
-		}
-		switch {
-		case r.Op == single.Acquire && c.Reply.Outcome == single.Refused && r.Waiter != "" && k == c.Reply.Key:
-			if !slices.Contains(m.queues[k], r.Waiter) {
-				m.queues[k] = append(m.queues[k], r.Waiter)
-			}
-		case (passOn || r.Op == single.Release && c.Reply.Outcome == single.Granted) && len(m.queues[k]) > 0:
-			next := m.queues[k][0]
-			m.queues[k], m.reserved[k] = m.queues[k][1:], next
-			c.Reply.Called = true
-			if heard := m.hear[single.ChannelPrefix+next]; heard != nil && !m.deaf() {
-				m.notified++
-				notify = append(notify, func() { heard(k) })
-			}
-		}
-	}
-	m.mu.Unlock()
-	for _, f := range notify {
-		f()
-	}
-}
-
-// taken returns the shared hold that blocks a plain acquisition.
-func (m *sharing) taken(r *single.Request) (single.Reply, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, k := range r.Keys {
-		for _, h := range m.live(k) {
-			return single.Reply{Holder: h.owner, TTL: time.Until(h.expires), Key: k}, true
-		}
-	}
-	return single.Reply{}, false
-}
-
-// live are the holds on k that have not expired.
-func (m *sharing) live(k string) map[string]sharedHold {
-	for id, h := range m.held[k] {
-		if !h.expires.After(time.Now()) {
-			delete(m.held[k], id)
-		}
-	}
-	return m.held[k]
-}
-
-// share imitates the scripts for shared keys, except for claims.
-func (m *sharing) share(r *single.Request) single.Reply {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	k := r.Keys[0]
-	holds := m.live(k)
-	_, mine := holds[r.Hold]
-	switch r.Op {
-	case single.Release:
-		delete(holds, r.Hold)
-		if mine {
-			return single.Reply{Outcome: single.Granted}
-		}
-		return single.Reply{}
-	case single.Extend:
-		if !mine {
-			return single.Reply{Key: k}
-		}
-	default:
-		if held := m.fakeHolds(k); held {
-			return single.Reply{Key: k, TTL: time.Second, Holder: "plain"}
-		}
-		for _, h := range holds {
-			if h.kind == single.Exclusive && h.owner != r.Owner || h.kind != r.Kind {
-				return single.Reply{Key: k, TTL: time.Until(h.expires), Holder: h.owner}
-			}
-		}
-	}
-	if m.held[k] == nil {
-		m.held[k] = make(map[string]sharedHold)
-	}
-	m.held[k][r.Hold] = sharedHold{r.Kind, r.Owner, time.Now().Add(r.TTL)}
-	return single.Reply{Outcome: single.Granted}
-}
-
-// fakeHolds reports that a plain lock is on k.
-func (m *sharing) fakeHolds(k string) bool {
-	m.fake.Mu.Lock()
-	defer m.fake.Mu.Unlock()
-	return m.Keys[k].Expires.After(time.Now())
+	})
 }
 
 // could reports that the master would grant all keys to owner.
-func (m *sharing) could(owner string, keys []string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (m *moody) could(owner string, keys []string) bool {
 	for _, k := range keys {
-		if m.fakeHolds(k) {
+		c := single.Call{Request: &single.Request{Op: single.Inspect, Keys: []string{k}}}
+		m.Master.Do(context.Background(), []*single.Call{&c})
+		if c.Reply.Outcome == single.Granted && (owner == "" || c.Reply.Holder != owner) {
 			return false
-		}
-		for _, h := range m.live(k) {
-			if owner == "" || h.owner != owner {
-				return false
-			}
 		}
 	}
 	return true
@@ -295,21 +153,27 @@ func (m *sharing) could(owner string, keys []string) bool {
 func livenessRun(t *testing.T, seed uint64) *liveness {
 	random := rand.New(rand.NewPCG(seed, 7))
 	v := &liveness{began: time.Now(), wishes: make(map[*wish]bool)}
-	over := make([]redlock.Master, 3)
-	for i, f := range newFakes(3) {
-		f.Behave(erratic(rand.New(rand.NewPCG(seed, uint64(i)))))
+	masters := redlocktest.New(t, redlocktest.Count(3))
+	over := masters.All()
+	for i := range over {
+		var mu sync.Mutex
 		losing := rand.New(rand.NewPCG(seed, uint64(10+i)))
-		m := newSharing(f, func() bool { return losing.IntN(4) == 0 })
+		m := &moody{
+			Master: masters[i], way: erratic(rand.New(rand.NewPCG(seed, uint64(i)))), deaf: func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return losing.IntN(4) == 0
+			},
+		}
 		v.masters, over[i] = append(v.masters, m), m
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := within(t, 20*time.Second)
 	stop := make(chan struct{})
 	var users, watcher sync.WaitGroup
 	watcher.Go(func() { v.watch(stop) })
 	var lockers []*redlock.Locker
 	for range 1 + random.IntN(2) {
-		l, err := redlock.New(over, redlock.Options{Clock: newClock()})
+		l, err := redlock.New(over, redlock.Options{})
 		must(t, err)
 		lockers = append(lockers, l)
 		for range 2 + random.IntN(6) {
@@ -431,7 +295,7 @@ func TestAFreeKeyIsTakenWhileItsProcessWaitsForOtherKeys(t *testing.T) {
 		}
 		judged += v.judged
 		for _, m := range v.masters {
-			notified += m.notified
+			notified += int(m.notified.Load())
 		}
 		if t.Failed() {
 			break

@@ -29,14 +29,26 @@ var (
 	first = contend.After{Refusal: held, Turn: true, Counts: true}
 )
 
+// at is what a waiter sees so long after its attempt.
+func at(d time.Duration, s waitqueue.Status) contend.View {
+	return contend.View{Now: now + d, Status: s}
+}
+
 // The rules of Next in their order. Each row breaks the rules before its own, and those behind it would say something
 // else.
 func TestTheFirstRuleThatFitsDecides(t *testing.T) {
-	turn := waitqueue.Status{Turn: true}
-	because := func(why waitqueue.Reason) waitqueue.Status { return waitqueue.Status{Turn: true, Why: why} }
+	type status = waitqueue.Status
+	none, turn, company := status{}, status{Turn: true}, status{Turn: true, Company: true}
+	because := func(why waitqueue.Reason) status { return status{Turn: true, Why: why} }
+	withOutage := func(v contend.View, left time.Duration) contend.View { v.OutageLeft = left; return v }
 	every := contend.Policy{Every: time.Minute, MaxAttempts: 9}
 	outage := contend.Policy{Every: time.Minute, MaxAttempts: 9, MaxOutage: time.Second}
-	far := contend.Progress{Unreached: true}
+	near, far, claims := contend.Progress{}, contend.Progress{Unreached: true}, contend.Progress{Claims: true}
+	unheld, subscribed, outOfTurn := first, first, first
+	unheld.Refusal, subscribed.Subscribed, outOfTurn.Turn = contend.Refusal{}, true, false
+	try, counts := contend.Step{Do: contend.Try}, contend.Step{Do: contend.Try, Counts: true}
+	back, giveUp := contend.Step{Do: contend.Try, Counts: true, StepBack: true}, contend.Step{Do: contend.GiveUp}
+	until := func(d time.Duration) contend.Step { return contend.Step{Until: now + d} }
 	for name, test := range map[string]struct {
 		policy contend.Policy
 		before contend.Progress
@@ -45,120 +57,38 @@ func TestTheFirstRuleThatFitsDecides(t *testing.T) {
 		want   contend.Step
 	}{
 		"passed a lock, though an attempt is due": {
-			every, far, first, contend.View{
-				Now: now + time.Hour, Status: waitqueue.Status{Taken: true, Turn: true, Why: waitqueue.Free},
-			}, contend.Step{Do: contend.TakeOver},
+			every, far, first, at(time.Hour, status{Taken: true, Turn: true, Why: waitqueue.Free}),
+			contend.Step{Do: contend.TakeOver},
 		},
 		"enters again, out of turn": {
-			every, far, first, contend.View{
-				Now: now + ms, Status: waitqueue.Status{Why: waitqueue.Enters | waitqueue.Free},
-			}, contend.Step{Do: contend.Try, Enters: true},
+			every, far, first, at(ms, status{Why: waitqueue.Enters | waitqueue.Free}),
+			contend.Step{Do: contend.Try, Enters: true},
 		},
-		"first of its queue": {
-			every, far, first,
-			contend.View{Now: now + ms, Status: because(waitqueue.First | waitqueue.Missed)},
-			contend.Step{Do: contend.Try, Counts: true},
-		},
-		"free": {
-			every, far, first, contend.View{Now: now + ms, Status: because(waitqueue.Free)}, contend.Step{
-				Do: contend.Try, Counts: true,
-			},
-		},
-		"free, out of turn": {
-			every, far, first, contend.View{Now: now + ms, Status: waitqueue.Status{Why: waitqueue.Free}}, contend.Step{
-				Until: now + time.Minute,
-			},
-		},
-		"missed": {
-			every, far, first, contend.View{Now: now + ms, Status: because(waitqueue.Missed)}, contend.Step{
-				Do: contend.Try,
-			},
-		},
-		"enters, in turn": {
-			every, far, first, contend.View{Now: now + ms, Status: because(waitqueue.Enters)}, contend.Step{
-				Do: contend.Try,
-			},
-		},
-		"due": {
-			every, contend.Progress{}, first, contend.View{Now: now + time.Minute, Status: turn}, contend.Step{
-				Do: contend.Try, Counts: true,
-			},
-		},
-		"due, and unreached before": {
-			every, far, first, contend.View{Now: now + time.Minute, Status: turn}, contend.Step{
-				Do: contend.Try, Counts: true, StepBack: true,
-			},
-		},
-		"due out of turn": {
-			every, far, first, contend.View{Now: now + time.Minute}, contend.Step{
-				Do: contend.Try, Counts: true, StepBack: true,
-			},
-		},
-		"not yet due": {
-			every, far, first, contend.View{Now: now + 2*ms, Status: turn}, contend.Step{Until: now + time.Minute},
-		},
-		"soon, for company": {
-			every, contend.Progress{}, first, contend.View{
-				Now: now + 2*ms, Status: waitqueue.Status{Turn: true, Company: true},
-			}, contend.Step{Do: contend.Try},
-		},
-		"not yet soon": {
-			every, contend.Progress{}, first, contend.View{
-				Now: now + ms, Status: waitqueue.Status{Turn: true, Company: true},
-			}, contend.Step{Until: now + 2*ms},
-		},
-		"soon, out of turn": {
-			every,
-			contend.Progress{},
-			first,
-			contend.View{Now: now + 2*ms, Status: waitqueue.Status{Company: true}},
-			contend.Step{Until: now + time.Minute},
-		},
-		"refresh of a position": {
-			every,
-			contend.Progress{},
-			contend.After{Refusal: held, Turn: true, Counts: true, Subscribed: true},
-			contend.View{Now: now + 27*time.Second, Status: turn},
-			contend.Step{Do: contend.Try},
-		},
-		"refresh of a claim": {
-			every, contend.Progress{Claims: true}, first, contend.View{Now: now + 1125*ms, Status: turn}, contend.Step{
-				Do: contend.Try,
-			},
-		},
-		"refresh, out of turn": {
-			every, contend.Progress{Claims: true}, first, contend.View{Now: now + 1125*ms}, contend.Step{
-				Until: now + time.Minute,
-			},
-		},
-		"outage over": {
-			outage, far,
-			contend.After{Turn: true, Counts: true},
-			contend.View{Now: now + 2*ms, Status: turn},
-			contend.Step{Do: contend.GiveUp},
-		},
-		"outage of others over": {
-			outage, far, first, contend.View{Now: now + 2*ms, Status: turn}, contend.Step{Do: contend.Try},
-		},
-		"outage of others over, out of turn": {
-			outage, far, first, contend.View{Now: now + 2*ms}, contend.Step{Do: contend.GiveUp},
-		},
+		"first of its queue":            {every, far, first, at(ms, because(waitqueue.First|waitqueue.Missed)), counts},
+		"free":                          {every, far, first, at(ms, because(waitqueue.Free)), counts},
+		"free, out of turn":             {every, far, first, at(ms, status{Why: waitqueue.Free}), until(time.Minute)},
+		"missed":                        {every, far, first, at(ms, because(waitqueue.Missed)), try},
+		"enters, in turn":               {every, far, first, at(ms, because(waitqueue.Enters)), try},
+		"due":                           {every, near, first, at(time.Minute, turn), counts},
+		"due, and unreached before":     {every, far, first, at(time.Minute, turn), back},
+		"due out of turn":               {every, far, first, at(time.Minute, none), back},
+		"not yet due":                   {every, far, first, at(2*ms, turn), until(time.Minute)},
+		"soon, for company":             {every, near, first, at(2*ms, company), try},
+		"not yet soon":                  {every, near, first, at(ms, company), until(2 * ms)},
+		"soon, out of turn":             {every, near, first, at(2*ms, status{Company: true}), until(time.Minute)},
+		"refresh of a position":         {every, near, subscribed, at(27*time.Second, turn), try},
+		"refresh of a claim":            {every, claims, first, at(1125*ms, turn), try},
+		"refresh, out of turn":          {every, claims, first, at(1125*ms, none), until(time.Minute)},
+		"outage over":                   {outage, far, unheld, at(2*ms, turn), giveUp},
+		"outage of others over":         {outage, far, first, at(2*ms, turn), try},
+		"outage of others, out of turn": {outage, far, first, at(2*ms, none), giveUp},
 		"outage not over": {
-			outage, far, first, contend.View{Now: now + 2*ms, OutageLeft: time.Second, Status: turn}, contend.Step{
-				Until: now + 1002*ms,
-			},
+			outage, far, first, withOutage(at(2*ms, turn), time.Second), until(1002 * ms),
 		},
-		"until it is woken": {
-			contend.Policy{},
-			far,
-			contend.After{Refusal: held, Counts: true},
-			contend.View{Now: now + time.Minute},
-			contend.Step{},
-		},
+		"until it is woken": {contend.Policy{}, far, outOfTurn, at(time.Minute, none), contend.Step{}},
 		"woken by an outage's end": {
-			contend.Policy{MaxOutage: time.Second}, far, contend.After{Refusal: held, Counts: true}, contend.View{
-				Now: now, OutageLeft: time.Second,
-			}, contend.Step{Until: now + time.Second},
+			contend.Policy{MaxOutage: time.Second}, far, outOfTurn, withOutage(at(0, none), time.Second),
+			until(time.Second),
 		},
 	} {
 		p := planned(&test.policy, test.before, test.after)
@@ -174,59 +104,39 @@ func due(o *contend.Policy, p contend.Progress, a contend.After) time.Duration {
 }
 
 func TestWhenTheNextAttemptIsDue(t *testing.T) {
+	backsOff, every := contend.Policy{}, contend.Policy{Every: time.Minute}
 	mends := contend.Policy{Every: time.Minute, MendTime: 10 * time.Second}
-	mendable := contend.After{Refusal: contend.Refusal{Mendable: true}, Turn: true, Counts: true}
+	free := func(d time.Duration) contend.After {
+		return contend.After{Refusal: contend.Refusal{Held: true, Free: d}, Turn: true}
+	}
+	notified, kept, mendable := first, first, first
+	notified.Subscribed = true
+	kept.Refusal = contend.Refusal{Held: true, Kept: 5 * time.Second}
+	mendable.Refusal = contend.Refusal{Mendable: true}
+	after := func(n int) contend.Progress { return contend.Progress{Attempts: n} }
+	complained := contend.Progress{ComplainedOf: now - 8*time.Second}
 	for name, test := range map[string]struct {
 		policy contend.Policy
 		before contend.Progress
 		after  contend.After
 		want   time.Duration
 	}{
-		"backoff":             {contend.Policy{}, contend.Progress{}, first, 2 * ms},
-		"a longer backoff":    {contend.Policy{}, contend.Progress{Attempts: 4}, first, 16 * ms},
-		"the longest backoff": {contend.Policy{}, contend.Progress{Attempts: 40}, first, 64 * ms},
-		"notified": {
-			contend.Policy{}, contend.Progress{}, contend.After{
-				Refusal: held, Turn: true, Counts: true, Subscribed: true,
-			}, 200 * ms,
-		},
-		"a key that expires": {
-			contend.Policy{}, contend.Progress{Attempts: 40}, contend.After{
-				Refusal: contend.Refusal{Held: true, Free: 20 * ms}, Turn: true,
-			}, 22 * ms,
-		},
-		"a key that expires later": {
-			contend.Policy{}, contend.Progress{Attempts: 40}, contend.After{
-				Refusal: contend.Refusal{Held: true, Free: 40 * ms}, Turn: true,
-			}, 64 * ms,
-		},
-		"every minute": {contend.Policy{Every: time.Minute}, contend.Progress{}, first, time.Minute},
-		"a kept key": {
-			contend.Policy{Every: time.Minute}, contend.Progress{}, contend.After{
-				Refusal: contend.Refusal{Held: true, Kept: 5 * time.Second}, Turn: true, Counts: true,
-			}, 5*time.Second + 2*ms,
-		},
-		"complaints": {
-			contend.Policy{}, contend.Progress{ComplainedOf: now - 8*time.Second}, first, time.Second,
-		},
-		"complaints for long": {contend.Policy{}, contend.Progress{ComplainedOf: 1}, first, 5 * time.Second},
-		"the last look at complaints": {
-			mends, contend.Progress{ComplainedOf: now - 8*time.Second}, mendable, 2 * time.Second,
-		},
+		"backoff":                       {backsOff, after(0), first, 2 * ms},
+		"a longer backoff":              {backsOff, after(4), first, 16 * ms},
+		"the longest backoff":           {backsOff, after(40), first, 64 * ms},
+		"notified":                      {backsOff, after(0), notified, 200 * ms},
+		"a key that expires":            {backsOff, after(40), free(20 * ms), 22 * ms},
+		"a key that expires later":      {backsOff, after(40), free(40 * ms), 64 * ms},
+		"every minute":                  {every, after(0), first, time.Minute},
+		"a kept key":                    {every, after(0), kept, 5*time.Second + 2*ms},
+		"complaints":                    {backsOff, complained, first, time.Second},
+		"complaints for long":           {backsOff, contend.Progress{ComplainedOf: 1}, first, 5 * time.Second},
+		"the last look at complaints":   {mends, complained, mendable, 2 * time.Second},
+		"complaints that pass":          {mends, complained, first, time.Minute},
+		"complaints waited out forever": {every, complained, mendable, time.Minute},
 		"complaints from before": {
-			mends,
-			contend.Progress{ComplainedOf: now - time.Minute, Since: now - 5*time.Second},
-			mendable,
+			mends, contend.Progress{ComplainedOf: now - time.Minute, Since: now - 5*time.Second}, mendable,
 			5 * time.Second,
-		},
-		"complaints that pass": {
-			mends, contend.Progress{ComplainedOf: now - 8*time.Second}, first, time.Minute,
-		},
-		"complaints waited out forever": {
-			contend.Policy{Every: time.Minute},
-			contend.Progress{ComplainedOf: now - 8*time.Second},
-			mendable,
-			time.Minute,
 		},
 	} {
 		if got := due(&test.policy, test.before, test.after); got != test.want {

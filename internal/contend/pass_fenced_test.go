@@ -148,10 +148,8 @@ func TestTokensOfPassedLocksAreInOrder(t *testing.T) {
 		last, passed, owner := uint64(0), 0, ""
 		var group sync.WaitGroup
 		for i := range 3 {
-			l, err := redlock.New(memmaster.Masters(masters),
-				redlock.Options{Clock: memmaster.NewClock(time.Duration(-i) * 10 * time.Second)})
-			must(t, err)
-			closesAtLast(t, l)
+			clock := memmaster.NewClock(time.Duration(-i) * 10 * time.Second)
+			l := lockerOver(t, memmaster.Masters(masters), redlock.Options{Clock: clock})
 			for range 4 {
 				group.Go(func() {
 					for range 50 {
@@ -206,12 +204,8 @@ func TestNoSpareTokensAreReservedOnAMasterThatCannot(t *testing.T) {
 		for _, m := range all {
 			masters = append(masters, noSpare{m})
 		}
-		l, err := redlock.New(masters, redlock.Options{Clock: memmaster.NewClock(0)})
-		must(t, err)
-		closesAtLast(t, l)
-		o, err := redlock.New(masters, redlock.Options{Clock: memmaster.NewClock(0)})
-		must(t, err)
-		closesAtLast(t, o)
+		l := lockerOver(t, masters, redlock.Options{Clock: memmaster.NewClock(0)})
+		o := lockerOver(t, masters, redlock.Options{Clock: memmaster.NewClock(0)})
 		q, first := newLine(t, l, 3, redlock.Fenced())
 		must(t, first.Release(t.Context()))
 		second := q.next(1)

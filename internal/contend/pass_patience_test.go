@@ -43,8 +43,7 @@ func TestTwoGoroutinesPassALockOnAcrossASlowNetwork(t *testing.T) {
 		masters := redlocktest.New(t, redlocktest.Count(5))
 		masters.SlowDown(rtt)
 		l := masters.Locker(t, redlock.Options{})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
+		ctx := within(t, time.Second)
 		var all sync.WaitGroup
 		var grants atomic.Int64
 		wanting(ctx, &all, l, 2, func() {
@@ -55,25 +54,6 @@ func TestTwoGoroutinesPassALockOnAcrossASlowNetwork(t *testing.T) {
 		// A hold for each window's share of the second, and some round trips between windows.
 		if n, least := grants.Load(), int64(time.Second/hold*7/10); n < least {
 			t.Errorf("%d holds in a second, want %d", n, least)
-		}
-	})
-}
-
-// TestAWaiterThatCannotTakeOverALockIsNotDelayed: as soon as the lock is released, it tries.
-func TestAWaiterThatCannotTakeOverALockIsNotDelayed(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
-		q, first := newLine(t, l, 2)
-		q.add(3 * passTTL)
-		must(t, first.Release(t.Context()))
-		second := q.next(1)
-		if second.Owner() != first.Owner() {
-			t.Fatal("not passed on: this shows nothing")
-		}
-		released := time.Now()
-		must(t, second.Release(t.Context()))
-		if _, took := q.next(2), time.Since(released); took > 10*time.Millisecond {
-			t.Errorf("the waiter came %v after the release", took)
 		}
 	})
 }
@@ -107,8 +87,7 @@ func TestLockersThatPassLocksOnTakeTurns(t *testing.T) {
 		const lockers, window, hold = 4, 100 * time.Millisecond, 100 * time.Microsecond
 		masters := redlocktest.New(t, redlocktest.Count(5))
 		masters.SlowDown(2 * hold)
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		defer cancel()
+		ctx := within(t, time.Second)
 		var mu sync.Mutex
 		var last, longest [lockers]time.Duration
 		began := time.Now()
@@ -208,8 +187,7 @@ func TestAWaiterThatOnlyPollsGetsAKeyThatIsPassedOn(t *testing.T) {
 		masters := redlocktest.New(t, redlocktest.Count(5))
 		masters.SlowDown(200 * time.Microsecond)
 		l, other := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		defer cancel()
+		ctx := within(t, 2*time.Second)
 		var all sync.WaitGroup
 		wanting(ctx, &all, l, 4, func() { pass(100 * time.Microsecond) })
 		polls, got := 0, 0
@@ -222,7 +200,7 @@ func TestAWaiterThatOnlyPollsGetsAKeyThatIsPassedOn(t *testing.T) {
 			}
 		}
 		all.Wait()
-		if got < 6 { // of thirty windows
+		if got < 4 { // of twenty windows
 			t.Errorf("the polling client had the key %d times of %d", got, polls)
 		}
 	})
@@ -286,9 +264,7 @@ func TestALockThatWasPassedOnAndHandedOverLeavesNoQueueEntry(t *testing.T) {
 		for i, m := range masters {
 			silent[i] = hardOfHearing{m} // so that it asks often
 		}
-		l, err := redlock.New(silent, redlock.Options{Clock: masters.Clock()})
-		must(t, err)
-		closesAtLast(t, l)
+		l := lockerOver(t, silent, redlock.Options{Clock: masters.Clock()})
 		other, third := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
 
 		masters.Hold(key)

@@ -3,16 +3,11 @@ package contend_test
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/seed-624411e5/redlock"
-	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -303,54 +298,6 @@ func TestStragglersOfALockThatWasPassedOnAreReleased(t *testing.T) {
 	})
 }
 
-// A waiter that is cancelled while a lock is passed to it either has the lock or does not. In both cases nothing is
-// left on the masters.
-func TestWaitersThatGiveUpLoseNoPassedLock(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
-	var inside, passed atomic.Int32
-	last := ""
-	var all sync.WaitGroup
-	crowd := func(patience time.Duration) {
-		for n := range 8 {
-			all.Go(func() {
-				r := rand.New(rand.NewPCG(1, uint64(n)))
-				for range 300 {
-					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(r.Int64N(int64(patience))))
-					lock, err := l.Acquire(ctx, key, longTTL)
-					if err == nil {
-						if inside.Add(1) != 1 {
-							t.Error("two goroutines hold the lock")
-						}
-						if lock.Owner() == last {
-							passed.Add(1)
-						}
-						last = lock.Owner()
-						inside.Add(-1)
-						err = lock.Release(t.Context())
-					} else if ctx.Err() != nil {
-						err = nil
-					}
-					cancel()
-					if err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		all.Wait()
-	}
-	for patience := 2 * time.Millisecond; passed.Load() == 0; patience *= 4 { // on a slow machine all give up too soon
-		if patience > time.Second {
-			t.Fatal("no lock was passed on: this test shows nothing")
-		}
-		crowd(patience)
-	}
-	lock, err := l.Acquire(within(t, promptly), key, longTTL)
-	must(t, err)
-	must(t, lock.Release(t.Context()))
-}
-
 // Close refuses the waiters, and waits for the holder to which the lock was passed.
 func TestCloseRefusesWaitersAndWaitsForAPassedLock(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
@@ -384,8 +331,7 @@ func TestCloseEndsAPassedLockWhenItsContextEnds(t *testing.T) {
 		q, first := newLine(t, l, 2)
 		must(t, first.Release(t.Context()))
 		second := q.next(1)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
+		ctx := within(t, time.Second)
 		if err := l.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Close: %v", err)
 		}
@@ -393,35 +339,6 @@ func TestCloseEndsAPassedLockWhenItsContextEnds(t *testing.T) {
 			t.Errorf("the lock that was passed on: %v", err)
 		}
 	})
-}
-
-// Others get the key, however many goroutines of one Locker want it all the time.
-func TestOtherLockersGetAKeyThatIsPassedOn(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	greedy, modest := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
-	ctx, stop := context.WithCancel(t.Context())
-	var all sync.WaitGroup
-	var handoffs atomic.Int64
-	for range 8 {
-		all.Go(func() {
-			for ctx.Err() == nil {
-				lock, err := greedy.Acquire(ctx, key, longTTL)
-				if err != nil {
-					continue
-				}
-				handoffs.Add(1)
-				must(t, lock.Release(context.Background()))
-			}
-		})
-	}
-	redistest.Eventually(t, promptly, func() bool { return handoffs.Load() > 1000 }, "the lock to be passed on")
-	for range 5 {
-		lock, err := modest.Acquire(within(t, promptly), key, longTTL)
-		must(t, err)
-		must(t, lock.Release(t.Context()))
-	}
-	stop()
-	all.Wait()
 }
 
 // A passed lock is renewed, lapses and has MaxHold as any other.
@@ -461,31 +378,4 @@ func TestAPassedLockIsRenewedAndLapsesLikeAnyOther(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Passes keep the order of the waiters.
-func TestLocksArePassedOnInTheOrderOfArrival(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
-		q, first := newLine(t, l, 6)
-		q.ends[2]() // one in the middle gives up
-		synctest.Wait()
-		var got []int
-		for k := first; ; {
-			must(t, k.Release(t.Context()))
-			synctest.Wait()
-			i := slices.IndexFunc(q.got, func(c chan *redlock.Lock) bool { return len(c) > 0 })
-			if i == 2 {
-				<-q.got[2]
-				i = slices.IndexFunc(q.got, func(c chan *redlock.Lock) bool { return len(c) > 0 })
-			}
-			if i < 0 {
-				break
-			}
-			got, k = append(got, i), q.next(i)
-		}
-		if want := []int{1, 3, 4, 5}; !slices.Equal(got, want) {
-			t.Errorf("the waiters came in the order %v, want %v", got, want)
-		}
-	})
 }

@@ -64,7 +64,7 @@ func (m *queueing) performed(r *single.Request, reply single.Reply) {
 // queue. If the statement were wrong, the position would stay when no goroutine waits any more. Then a notification
 // would be lost, which costs the next waiter a backoff.
 func TestAReleaseThatDoesNotReadTheQueueLeavesNoWaiterInIt(t *testing.T) {
-	saved, needed, seeds := 0, 0, soak.Or(300, 1500)
+	saved, needed, seeds := 0, 0, soak.Or(150, 1500)
 	for seed := range uint64(seeds) {
 		bubble(t, 3, func(t *testing.T, masters fakes) {
 			all, over := queues(masters, false)

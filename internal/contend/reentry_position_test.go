@@ -55,9 +55,7 @@ func farAway(t *testing.T, slow single.Op,
 				return 3 * time.Millisecond
 			}}
 		}
-		l, err := redlock.New(all, redlock.Options{})
-		must(t, err)
-		closesAtLast(t, l)
+		l := lockerOver(t, all, redlock.Options{})
 		masters.Hold("another") // so that the Locker listens all the time
 		ctx, cancel := context.WithCancel(t.Context())
 		listens := wait(t, ctx, l, "another", longTTL)
@@ -75,6 +73,44 @@ func comesAtOnce(t *testing.T, w *waiting, released time.Time) {
 	must(t, w.Get(t).Release(t.Context()))
 	if took := w.At.Sub(released); took > atOnce {
 		t.Errorf("the waiter came %v after the release", took)
+	}
+}
+
+// A waiter leaves the masters' queues when its context ends, so that no release notifies it.
+func TestACancelledWaiterIsNotNotified(t *testing.T) {
+	for _, opt := range []redlock.Option{redlock.AndKeys(key), redlock.Exclusive()} {
+		inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
+			held := acquire(t, l, time.Hour, opt)
+			ctx, cancel := context.WithCancel(t.Context())
+			first := wait(t, ctx, masters.Locker(t, redlock.Options{}), key, longTTL, opt)
+			settle(time.Second)
+			second := wait(t, t.Context(), masters.Locker(t, redlock.Options{}), key, longTTL, opt,
+				redlock.RetryEvery(time.Hour))
+			settle(time.Second)
+			cancel()
+			_ = first.Fail(t)
+			settle(time.Second)
+			released := time.Now()
+			must(t, held.Release(t.Context()))
+			comesAtOnce(t, second, released)
+		})
+	}
+}
+
+func TestAWaiterForSeveralKeysIsNotifiedForEachKey(t *testing.T) {
+	for _, same := range []bool{true, false} {
+		inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
+			other := l
+			if !same {
+				other = masters.Locker(t, redlock.Options{})
+			}
+			held := take(t, l, "c", time.Hour)
+			w := wait(t, t.Context(), other, "a", longTTL, redlock.AndKeys("b", "c"), redlock.RetryEvery(time.Hour))
+			settle(time.Minute)
+			released := time.Now()
+			must(t, held.Release(t.Context()))
+			comesAtOnce(t, w, released)
+		})
 	}
 }
 
@@ -207,9 +243,7 @@ func TestARepeatedReleaseTakesNoPositionFromTheNextOfItsProcess(t *testing.T) {
 				for i, m := range masters {
 					all[i] = unreleased{m, &cut}
 				}
-				l, err := redlock.New(all, redlock.Options{Clock: masters.Clock()})
-				must(t, err)
-				closesAtLast(t, l)
+				l := lockerOver(t, all, redlock.Options{Clock: masters.Clock()})
 				other := masters.Locker(t, redlock.Options{})
 				masters.Hold(key)
 				holder := wait(t, t.Context(), l, key, longTTL)
@@ -268,7 +302,7 @@ func (m notifying) Do(ctx context.Context, batch []*single.Call) {
 // cancelled and come again. Each request takes a different time. If a goroutine waits at the end, its process is in
 // the queues of a quorum, however seldom the goroutine asks.
 func TestEveryWaitingProcessIsInTheMastersQueues(t *testing.T) {
-	for seed := range uint64(soak.Or(300, 3000)) {
+	for seed := range uint64(soak.Or(100, 3000)) {
 		bubble(t, 3, func(t *testing.T, masters fakes) {
 			random := rand.New(rand.NewPCG(seed, 0))
 			var mu sync.Mutex
