@@ -281,14 +281,12 @@ func TestExtensionsAndReleasesGoToSlowMastersToo(t *testing.T) {
 func TestAnErrorNamesTheMasterThatIsTooSlow(t *testing.T) {
 	c := load{each: []time.Duration{0, 0, 0, lag, lag}}
 	c.during = func(t *testing.T, l *redlock.Locker, masters fakes) {
-		for _, m := range masters {
-			m.Take("other", longTTL)
-		}
+		masters.Take("other", longTTL)
 		_, err := l.TryAcquire(t.Context(), key, longTTL)
 		is(t, err, redlock.ErrHeld)
 		isNot(t, err, single.ErrBehind) // what one master says is not what the majority decided
-		var quorum *redlock.QuorumError
-		if !errors.As(err, &quorum) {
+		quorum, ok := errors.AsType[*redlock.QuorumError](err)
+		if !ok {
 			t.Fatalf("%v is no QuorumError", err)
 		}
 		for _, node := range quorum.Nodes[3:] {

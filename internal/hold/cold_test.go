@@ -71,9 +71,7 @@ func TestATryOfANewLockerWaitsForItsConnections(t *testing.T) {
 						}
 						all[i] = c
 					}
-					l, err := redlock.New(all, redlock.Options{Clock: newClock()})
-					must(t, err)
-					closesAtLast(t, l)
+					l := lockerOver(t, all, redlock.Options{Clock: newClock()})
 					began := time.Now()
 					var tries sync.WaitGroup
 					for i := range 10 {

@@ -134,9 +134,7 @@ func TestARenewalIsTriedAgainWhileAMasterHangs(t *testing.T) {
 		for i := range 2 {
 			voters[i] = deaf{Fake: masters[i], Stuck: stuck}
 		}
-		l, err := redlock.New(voters, redlock.Options{Clock: newClock(), RequestTimeout: 100 * time.Millisecond})
-		must(t, err)
-		closesAtLast(t, l)
+		l := lockerOver(t, voters, redlock.Options{Clock: newClock(), RequestTimeout: 100 * time.Millisecond})
 		t.Cleanup(func() { close(stuck) })
 		lock := acquire(t, l, longTTL, redlock.AutoRenew())
 		masters[2].Behave(on(single.Extend, act{Lost: true}))
@@ -160,9 +158,7 @@ func TestRepairsOfOneExtensionDoNotCountForTheNext(t *testing.T) {
 		masters.Behave(nil)
 		lock := acquire(t, l, longTTL)
 		settle(time.Millisecond)
-		for _, m := range masters[:3] {
-			m.Forget()
-		}
+		masters[:3].Forget()
 		for _, m := range masters[1:3] {
 			m.Behave(on(single.Extend, act{Before: 500 * time.Millisecond}))
 		}
@@ -180,8 +176,7 @@ func TestAWaitingExtensionEndsWithItsContextAndWithTheLock(t *testing.T) {
 	distantHold(t, func(t *testing.T, lock *redlock.Lock, _ fakes) {
 		go func() { _ = lock.Extend(t.Context(), longTTL) }()
 		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), distant/2)
-		defer cancel()
+		ctx := within(t, distant/2)
 		is(t, lock.Extend(ctx, longTTL), context.DeadlineExceeded)
 		waiting := make(chan error, 1)
 		go func() { waiting <- lock.Extend(t.Context(), longTTL) }()
@@ -242,9 +237,7 @@ func TestObserversSeeVerifyAsItsOwnOperation(t *testing.T) {
 		op(t, lock.Verify(t.Context()), redlock.ErrNoQuorum, "verify")
 		op(t, lock.Extend(t.Context(), longTTL), redlock.ErrNoQuorum, "extend")
 		masters.Behave(nil)
-		for _, m := range masters {
-			m.Forget()
-		}
+		masters.Forget()
 		op(t, lock.Verify(t.Context()), redlock.ErrNotHeld, "verify")
 		op(t, lock.Release(t.Context()), redlock.ErrNotHeld, "release")
 	})
@@ -254,8 +247,8 @@ func TestObserversSeeVerifyAsItsOwnOperation(t *testing.T) {
 func op(t *testing.T, err, reason error, want string) {
 	t.Helper()
 	is(t, err, reason)
-	var q *redlock.QuorumError
-	if !errors.As(err, &q) || q.Op != want || !strings.Contains(err.Error(), want) {
+	q, ok := errors.AsType[*redlock.QuorumError](err)
+	if !ok || q.Op != want || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v has the QuorumError %+v, want the operation %q", err, q, want)
 	}
 }
@@ -310,8 +303,7 @@ func TestACancelledExtensionDoesNotLengthenTheNext(t *testing.T) {
 	distantHold(t, func(t *testing.T, lock *redlock.Lock, masters fakes) {
 		go func() { _ = lock.Extend(t.Context(), longTTL) }()
 		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-		defer cancel()
+		ctx := within(t, 10*time.Millisecond)
 		err := lock.Extend(ctx, time.Hour)
 		t.Logf("the hour: %v", err)
 		settle(20 * time.Second)

@@ -7,11 +7,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/memmaster"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/internal/soak"
 	"github.com/seed-624411e5/redlock/single"
@@ -51,73 +53,76 @@ func (h *tokens) after(before, token uint64) {
 	h.newest = max(h.newest, token)
 }
 
-// jumpingDate is a time of day that jumps forwards and backwards all the time.
-func jumpingDate() time.Time {
-	return time.Now().Add(time.Duration(rand.Int64N(int64(2*time.Hour))) - time.Hour)
+// jumping is a clock with a time of day that jumps forwards and backwards all the time.
+type jumping struct {
+	*memmaster.Clock
+	random *rand.Rand // for one goroutine at a time
+	mu     *sync.Mutex
 }
 
-// hurt stops and kills servers of the set, a minority at a time, until ctx is done; they keep their data.
-func hurt(t *testing.T, ctx context.Context, servers []*redistest.Server) {
-	t.Helper()
-	rest := func(d time.Duration) {
-		select {
-		case <-time.After(d):
-		case <-ctx.Done():
-		}
-	}
-	for ctx.Err() == nil {
-		i, j := rand.IntN(len(servers)), rand.IntN(len(servers))
-		servers[i].Pause()
-		if i != j {
-			servers[j].Kill()
-		}
-		rest(30 * time.Millisecond)
-		servers[i].Resume()
-		if i != j {
-			servers[j].Restart()
-		}
-		rest(50 * time.Millisecond)
-	}
+func (c jumping) Wall() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(time.Duration(c.random.Int64N(int64(2*time.Hour))) - time.Hour)
 }
 
+// Masters stop and lose requests and replies, a minority at a time. They keep their data.
 func TestTokensAreUniqueAndInOrderWhateverHappensToMastersAndClocks(t *testing.T) {
-	servers := redistest.StartN(t, 5, redistest.WithAOF())
-	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute) // seconds, unless the machine is starved
-	defer stop()
-	const lockers, keys = 6, 3
-	enough := soak.Or(int64(500), 2000)
-	var history [keys]tokens
-	var count atomic.Int64
-	var all sync.WaitGroup
-	for i := range lockers {
-		l := dial(t, servers, redlock.Options{Clock: dated(jumpingDate)})
-		all.Go(func() {
-			for n := i; ctx.Err() == nil; n++ {
-				h := &history[n%keys]
-				before := h.before()
-				lock, err := l.Acquire(ctx, fmt.Sprint("key", n%keys), 2*time.Second, redlock.Fenced())
-				if err != nil {
-					continue
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { settle(time.Minute) }) // what is on its way to masters in the end
+		const lockers, keys = 6, 3
+		enough := soak.Or(int64(500), 20_000)
+		masters := memmaster.New(5)
+		c := jumping{memmaster.NewClock(0), rand.New(rand.NewPCG(1, 27)), new(sync.Mutex)}
+		ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+		defer stop()
+		var history [keys]tokens
+		var count atomic.Int64
+		var all sync.WaitGroup
+		for i := range lockers {
+			l := lockerOver(t, memmaster.Masters(masters), redlock.Options{Clock: c})
+			all.Go(func() {
+				for n := i; ctx.Err() == nil; n++ {
+					h := &history[n%keys]
+					before := h.before()
+					lock, err := l.Acquire(ctx, fmt.Sprint("key", n%keys), 2*time.Second, redlock.Fenced())
+					if err != nil {
+						continue
+					}
+					h.after(before, lock.Token())
+					if count.Add(1) >= enough {
+						stop()
+					}
+					_ = lock.Release(ctx) // a majority may be away
 				}
-				h.after(before, lock.Token())
-				if count.Add(1) >= enough {
-					stop()
-				}
-				_ = lock.Release(ctx) // a majority may be away
-			}
-		})
-	}
-	hurt(t, ctx, servers)
-	all.Wait()
-	t.Logf("%d acquisitions", count.Load())
-	if count.Load() < enough {
-		t.Errorf("%d acquisitions, want %d", count.Load(), enough)
-	}
-	for i := range history {
-		if len(history[i].wrong) > 0 {
-			t.Errorf("key%d: %d faults: %v", i, len(history[i].wrong), history[i].wrong[:min(5, len(history[i].wrong))])
+			})
 		}
-	}
+		for random := rand.New(rand.NewPCG(2, 27)); ctx.Err() == nil; {
+			fates := []memmaster.Fate{{Lost: true}, {Mute: true}, {Before: time.Second}}
+			hurt := random.Perm(len(masters))[:2]
+			for _, i := range hurt {
+				fate := fates[random.IntN(len(fates))]
+				masters[i].Behave(func(*single.Request) memmaster.Fate { return fate })
+			}
+			pass(30 * time.Millisecond)
+			for _, i := range hurt {
+				masters[i].Behave(func(*single.Request) memmaster.Fate {
+					return memmaster.Fate{Before: 200 * time.Microsecond, After: 200 * time.Microsecond}
+				})
+			}
+			pass(50 * time.Millisecond)
+		}
+		all.Wait()
+		t.Logf("%d acquisitions", count.Load())
+		if count.Load() < enough {
+			t.Errorf("%d acquisitions, want %d", count.Load(), enough)
+		}
+		for i := range history {
+			if len(history[i].wrong) > 0 {
+				t.Errorf("key%d: %d faults: %.1000v", i, len(history[i].wrong), history[i].wrong)
+			}
+		}
+	})
 }
 
 // reaching makes a Locker without an idea of the time of day. A request reaches only the servers with a bit that is

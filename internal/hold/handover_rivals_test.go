@@ -182,10 +182,8 @@ func setLate(t *testing.T, name string) {
 	if masters[1].Owner("job") != lock.Owner() || masters[2].Owner("job") != lock.Owner() {
 		t.Fatalf("the test shows nothing: m2 has %q, m3 %q", masters[1].Owner("job"), masters[2].Owner("job"))
 	}
-	next, err := redlock.New([]redlock.Master{masters[0], masters[1], renamed{masters[2], name}},
+	next := lockerOver(t, []redlock.Master{masters[0], masters[1], renamed{masters[2], name}},
 		redlock.Options{Clock: memmaster.NewClock(0)})
-	must(t, err)
-	closesAtLast(t, next)
 	if _, err := next.Attach(t.Context(), sent(t, h), handedTTL); err == nil {
 		t.Errorf("attached, though another owner had the lock (token %d) in between", other.Token())
 	}
@@ -219,16 +217,14 @@ func TestObserversSeeAHandover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(3)
 		var told []string
-		l, err := redlock.New(memmaster.Masters(masters),
-			redlock.Options{Clock: memmaster.NewClock(0), Observer: func(e redlock.Event) {
-				if e.Kind == redlock.EventVote {
-					return
-				}
-				told = append(told,
-					fmt.Sprintf("%v %s %t %v", e.Kind, e.Op, e.Held, errors.Is(e.Err, redlock.ErrNotHeld)))
-			}})
-		must(t, err)
-		closesAtLast(t, l)
+		clock := memmaster.NewClock(0)
+		l := lockerOver(t, memmaster.Masters(masters), redlock.Options{Clock: clock, Observer: func(e redlock.Event) {
+			if e.Kind == redlock.EventVote {
+				return
+			}
+			told = append(told,
+				fmt.Sprintf("%v %s %t %v", e.Kind, e.Op, e.Held, errors.Is(e.Err, redlock.ErrNotHeld)))
+		}})
 		lock, err := l.Acquire(t.Context(), "job", handedTTL, redlock.Fenced())
 		must(t, err)
 		settle(time.Second)

@@ -44,6 +44,7 @@ var (
 	is           = locktest.Is
 	isNot        = locktest.IsNot
 	memLocker    = locktest.MemLocker
+	lockerOver   = locktest.LockerOver
 	must         = locktest.Must
 	newClock     = locktest.NewClock
 	on           = locktest.On

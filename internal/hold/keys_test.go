@@ -1,7 +1,6 @@
 package hold_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -63,8 +62,8 @@ func TestAConflictOnOneOfSeveralKeysNamesIt(t *testing.T) {
 	everywhere(t, servers, held)
 	_, err := b.TryAcquire(t.Context(), "order:1", longTTL, redlock.AndKeys("invoice:9", "stock:3"))
 	is(t, err, redlock.ErrHeld)
-	var q *redlock.QuorumError
-	if !errors.As(err, &q) {
+	q, ok := errors.AsType[*redlock.QuorumError](err)
+	if !ok {
 		t.Fatalf("%T", err)
 	}
 	named := 0
@@ -139,8 +138,7 @@ func TestOverlappingKeysInAnyOrderDoNotDeadlock(t *testing.T) {
 	var inside [4]sync.Mutex
 	var all sync.WaitGroup
 	const lockers, cycles = 6, 25
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-	defer cancel()
+	ctx := within(t, 60*time.Second)
 	for i := range lockers {
 		l := dial(t, servers, redlock.Options{})
 		all.Go(func() {

@@ -1,16 +1,13 @@
 package hold_test
 
 import (
-	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/memmaster"
-	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -84,65 +81,6 @@ func TestAReleaseThatKeepsItsKeysIsAskedForAgain(t *testing.T) {
 			if took < c.want || took > c.want+time.Second {
 				t.Errorf("another owner has the key after %v, want %v", took, c.want)
 			}
-		})
-	}
-}
-
-// A waiter that asks seldom gets a notification that the key is kept, and for how long, as it gets a notification of
-// a release.
-func TestAWaiterWithALongRetryEveryGetsAKeptKeyWhenItIsFree(t *testing.T) {
-	t.Parallel()
-	for name, sameProcess := range map[string]bool{"of another process": false, "of this process": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			servers := redistest.StartN(t, 3)
-			var refusals atomic.Int32
-			// it asks once, so every master has to hear of it on a busy machine
-			l := dial(t, servers, redlock.Options{RequestTimeout: 20 * time.Second})
-			waiter := l
-			if !sameProcess {
-				waiter = dial(t, servers,
-					redlock.Options{RequestTimeout: 20 * time.Second, Observer: func(e redlock.Event) {
-						if e.Kind == redlock.EventAcquire && errors.Is(e.Err, redlock.ErrHeld) {
-							refusals.Add(1)
-						}
-					}})
-			}
-			const least = 2 * time.Second
-			lock, err := l.Acquire(t.Context(), name, 10*time.Minute, redlock.MinHold(least))
-			must(t, err)
-			began := time.Now()
-			type result struct {
-				lock *redlock.Lock
-				err  error
-			}
-			got := make(chan result, 1)
-			ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
-			defer stop()
-			go func() {
-				next, err := waiter.Acquire(ctx, name, time.Minute, redlock.RetryEvery(5*time.Minute),
-					redlock.MaxAttempts(2))
-				got <- result{next, err}
-			}()
-			redistest.Eventually(t, 10*time.Second, func() bool { // on two masters: one that is behind is not asked
-				n := 0
-				for _, s := range servers {
-					if s.Client().ZCard(t.Context(), single.QueueKey(name)).Val() > 1 &&
-						len(s.Client().PubSubChannels(t.Context(), single.ChannelPrefix+"*").Val()) > 0 {
-						n++
-					}
-				}
-				return sameProcess || n > 1
-			}, "the waiter to be in the queue, and listen")
-			must(t, lock.Release(t.Context()))
-			next := <-got
-			if next.err != nil {
-				t.Fatalf("after %v: %v", time.Since(began), next.err)
-			}
-			if refusals.Load() > 10 {
-				t.Errorf("the waiter was refused %d times", refusals.Load())
-			}
-			must(t, next.lock.Release(t.Context()))
 		})
 	}
 }

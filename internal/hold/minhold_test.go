@@ -47,32 +47,6 @@ func TestAReleasedLockKeepsItsKeysForMinHold(t *testing.T) {
 	}
 }
 
-// runs counts how often a job runs that is due once, on two machines of which one is late by half a second.
-func runs(t *testing.T, opts ...redlock.Option) (n int) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		masters := memmaster.New(3)
-		for range 2 {
-			l := memLocker(t, masters)
-			if lock, err := l.TryAcquire(t.Context(), "job", 10*time.Second, opts...); err == nil {
-				n++
-				must(t, lock.Release(t.Context()))
-			}
-			pass(500 * time.Millisecond)
-		}
-	})
-	return n
-}
-
-func TestAJobThatIsDueTwiceRunsOnce(t *testing.T) {
-	if n := runs(t, redlock.MinHold(2*time.Second)); n != 1 {
-		t.Errorf("the job ran %d times", n)
-	}
-	if n := runs(t); n != 2 {
-		t.Errorf("without MinHold the job ran %d times: this test shows nothing", n)
-	}
-}
-
 func TestAKeptKeyIsFreeWhenMinHoldIsOver(t *testing.T) {
 	const least = 2 * time.Second
 	for _, c := range []struct {
@@ -116,47 +90,6 @@ func TestAKeptKeyIsFreeWhenMinHoldIsOver(t *testing.T) {
 	}
 }
 
-func TestDoValueReturnsTheValueOfItsFunction(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
-	ctx := t.Context()
-	n, err := redlock.DoValue(ctx, l, "key", time.Minute, func(context.Context) (int, error) { return 42, nil })
-	if n != 42 || err != nil {
-		t.Errorf("DoValue returned %d, %v", n, err)
-	}
-	failed := errors.New("failed")
-	if n, err := redlock.DoValue(ctx, l, "key", time.Minute, func(context.Context) (int, error) {
-		return 7, failed
-	}); n != 7 || !errors.Is(err, failed) {
-		t.Errorf("DoValue with a function that fails: %d, %v", n, err)
-	}
-	n, err = redlock.DoValue(ctx, l, "key", time.Minute, func(ctx context.Context) (int, error) {
-		for _, s := range servers {
-			must(t, s.Client().Del(ctx, "key").Err())
-		}
-		return 8, nil
-	})
-	if n != 8 || !errors.Is(err, redlock.ErrNotHeld) {
-		t.Errorf("DoValue, and the lock was lost: %d, %v", n, err)
-	}
-	if _, err := redlock.DoValue[int](ctx, l, "key", time.Minute, nil); !errors.Is(err, redlock.ErrInvalid) {
-		t.Errorf("DoValue without a function: %v", err)
-	}
-	if _, err := redlock.DoValue(ctx, nil, "key", time.Minute, func(context.Context) (int, error) {
-		return 0, nil
-	}); !errors.Is(err, redlock.ErrInvalid) {
-		t.Errorf("no Locker: %v", err)
-	}
-	lock, err := l.Acquire(ctx, "key", time.Minute)
-	must(t, err)
-	defer func() { must(t, lock.Release(ctx)) }()
-	if n, err := redlock.DoValue(ctx, l, "key", time.Minute, func(context.Context) (int, error) {
-		return 9, nil
-	}, redlock.MaxAttempts(1)); n != 0 || !errors.Is(err, redlock.ErrHeld) {
-		t.Errorf("DoValue while another owner has the lock: %d, %v", n, err)
-	}
-}
-
 func TestHeldListsTheLocksThatAreHeldNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := memLocker(t, memmaster.New(3))
@@ -191,32 +124,38 @@ func TestHeldListsTheLocksThatAreHeldNow(t *testing.T) {
 }
 
 // A hold that ends by its grace or by MaxHold keeps its key, as a released hold does.
-func TestMinHoldLastsBeyondTheGraceOfDo(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		opts []redlock.Option
-		min  time.Duration
+func TestMinHoldLastsBeyondTheGrace(t *testing.T) {
+	do := func(t *testing.T, l *redlock.Locker, opts ...redlock.Option) {
+		_ = l.Do(t.Context(), "job", 20*time.Second, func(ctx context.Context) error {
+			<-ctx.Done()
+			return nil
+		}, opts...)
+	}
+	for name, c := range map[string]struct {
+		holds func(t *testing.T, l *redlock.Locker)
+		min   time.Duration
 	}{
-		{"Do until Done, MaxHold = MinHold", []redlock.Option{
-			redlock.MaxHold(10 * time.Second), redlock.MinHold(10 * time.Second),
+		"Do until Done, MaxHold = MinHold": {func(t *testing.T, l *redlock.Locker) {
+			do(t, l, redlock.MaxHold(10*time.Second), redlock.MinHold(10*time.Second))
 		}, 10 * time.Second},
-		{"Grace", []redlock.Option{
-			redlock.MaxRenewals(1), redlock.Grace(10 * time.Second), redlock.MinHold(19 * time.Second),
+		"Do until its Grace": {func(t *testing.T, l *redlock.Locker) {
+			do(t, l, redlock.MaxRenewals(1), redlock.Grace(10*time.Second), redlock.MinHold(19*time.Second))
 		}, 19 * time.Second},
+		"a lock until its Grace": {func(t *testing.T, l *redlock.Locker) {
+			lock, err := l.Acquire(t.Context(), "job", 10*time.Second, redlock.MinHold(9*time.Second),
+				redlock.Grace(5*time.Second))
+			must(t, err)
+			<-lock.Done()
+			_ = lock.Release(t.Context())
+		}, 9 * time.Second},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				masters := memmaster.New(3)
-				a, b := memLocker(t, masters), memLocker(t, masters)
 				began := time.Now()
-				go func() {
-					_ = a.Do(t.Context(), "job", 20*time.Second, func(ctx context.Context) error {
-						<-ctx.Done()
-						return nil
-					}, c.opts...)
-				}()
+				go c.holds(t, memLocker(t, masters))
 				pass(time.Second)
-				next, err := b.Acquire(t.Context(), "job", 10*time.Second)
+				next, err := memLocker(t, masters).Acquire(t.Context(), "job", 10*time.Second)
 				must(t, err)
 				if took := time.Since(began); took < c.min {
 					t.Errorf("MinHold %v, and another owner has the key after %v", c.min, took)
@@ -225,25 +164,6 @@ func TestMinHoldLastsBeyondTheGraceOfDo(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestMinHoldLastsBeyondTheGrace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		masters := memmaster.New(3)
-		a, b := memLocker(t, masters), memLocker(t, masters)
-		began := time.Now()
-		lock, err := a.Acquire(t.Context(), "job", 10*time.Second, redlock.MinHold(9*time.Second),
-			redlock.Grace(5*time.Second))
-		must(t, err)
-		<-lock.Done()
-		_ = lock.Release(t.Context())
-		next, err := b.Acquire(t.Context(), "job", 10*time.Second)
-		must(t, err)
-		if took := time.Since(began); took < 9*time.Second {
-			t.Errorf("MinHold 9s, and another owner has the key after %v", took)
-		}
-		must(t, next.Release(t.Context()))
-	})
 }
 
 func TestALateRequestDoesNotProlongMinHold(t *testing.T) {

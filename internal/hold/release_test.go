@@ -10,35 +10,12 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// The documentation of Release describes ErrNoQuorum: the lock is over for its holder, its key keeps others out, and
-// the key is gone soon after the masters are back.
-func TestAnUnconfirmedReleaseIsRepeatedWhenTheMastersAreBack(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l, other := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
-		lock := acquire(t, l, longTTL)
-		settle(time.Second)
-		masters.Behave(on(single.Release, act{Lost: true}))
-		err := lock.Release(t.Context())
-		onlyIs(t, err, redlock.ErrNoQuorum)
-		is(t, lock.Err(), redlock.ErrNotHeld)
-		settle(longTTL / 2)
-		_, err = other.TryAcquire(t.Context(), key, longTTL)
-		is(t, err, redlock.ErrHeld)
-		masters.Behave(nil)
-		settle(200*time.Millisecond + time.Second) // an interval of the janitor's, and a request that was lost
-		if n := masters.Holders(lock.Owner()); n != 0 {
-			t.Errorf("%d masters have the key", n)
-		}
-	})
-}
-
 // A release waits behind an extension that is not answered, so the masters' answers to it end after it was decided.
 func TestARepeatedReleaseReturnsTheSameAfterLateReplies(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		lock := acquire(t, masters.Locker(t, redlock.Options{}), longTTL)
 		masters.Behave(func(*single.Request) act { return act{Lost: true} })
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
+		ctx := within(t, time.Millisecond)
 		is(t, lock.Extend(ctx, longTTL), context.DeadlineExceeded)
 		err := lock.Release(t.Context())
 		onlyIs(t, err, redlock.ErrNoQuorum)
@@ -62,8 +39,7 @@ func TestAReleaseThatIsNotConfirmedLapsesByItsTTLWhenTheProcessEnds(t *testing.T
 		must(t, lock.Extend(t.Context(), ttl))
 		masters.Behave(on(single.Release, act{Lost: true}))
 		is(t, lock.Release(t.Context()), redlock.ErrNoQuorum)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
+		ctx := within(t, time.Second)
 		is(t, l.Close(ctx), context.DeadlineExceeded)
 		masters.Behave(nil)
 		settle(time.Until(extended.Add(ttl - time.Second)))
@@ -71,21 +47,6 @@ func TestAReleaseThatIsNotConfirmedLapsesByItsTTLWhenTheProcessEnds(t *testing.T
 		is(t, err, redlock.ErrHeld)
 		settle(2 * time.Second)
 		must(t, acquire(t, other, longTTL).Release(t.Context()))
-	})
-}
-
-// The work of fn stays done, but another holder may have worked at the same time.
-func TestDoFailsThoughItsFunctionDidNotWhenTheLockWasLost(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
-		err := l.Do(t.Context(), key, longTTL, func(context.Context) error {
-			for _, m := range masters {
-				m.Forget()
-				m.Take("other", time.Hour)
-			}
-			return nil
-		})
-		onlyIs(t, err, redlock.ErrNotHeld)
 	})
 }
 
