@@ -4,7 +4,7 @@
 suites() {
 	cat <<-'END'
 		single ./single Hazard|Share|Fence|Queue|Bundle|Script
-		locks .,./internal/scenarios,./internal/hold,./internal/contend,./internal/hazards ^(TestSource|TestS[234]|TestHolder|TestAHolderMadeByHand|TestThisLibrary|TestALockOfThis|TestEveryKind|TestHazard(27|28|33|36|50|52|54|64)|Example)
+		locks .,./internal/scenarios,./internal/hold,./internal/contend,./internal/hazards ^(TestSource|TestS[234]|TestHolder|TestAHolderMadeByHand|TestThisLibrary|TestALock(OfThis|IsTaken)|TestALapsed|TestOnlyAFree|TestEveryKind|TestHazard(27|28|33|36|50|52|54|64)|Example)
 		doctor ./audit .
 		redsync ./bench/internal/subject Redsync|BothLibraries
 	END

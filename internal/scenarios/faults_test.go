@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/oddserver"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/leader"
 	"github.com/seed-624411e5/redlock/single"
@@ -48,6 +50,8 @@ func metWith(t *testing.T) map[string][]error {
 	open, secret, replica := redistest.Start(t), redistest.Start(t, redistest.WithPassword("right")), redistest.Start(t)
 	secure, foreign := redistest.SelfSigned(t), redistest.SelfSigned(t)
 	behindTLS := redistest.Start(t, redistest.WithTLS(secure.Files))
+	moved := oddserver.Start(t, open.Addr(),
+		oddserver.At("SET EVALSHA EVAL", oddserver.Say("-MOVED 3999 127.0.0.1:6381\r\n")))
 	demote(t, replica)
 	must(t, open.Client().Do(t.Context(), "ACL", "SETUSER", "off", "off", ">x", "+@all", "~*").Err())
 	must(t, open.Client().Do(t.Context(), "ACL", "SETUSER", "reader", "on", ">x", "+get", "~*").Err())
@@ -89,7 +93,7 @@ func metWith(t *testing.T) map[string][]error {
 			tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"},
 		},
 		"replica, or another node's key, at an address that was given": {
-			asked(t, &redis.Options{Addr: replica.Addr()}),
+			asked(t, &redis.Options{Addr: replica.Addr()}), asked(t, &redis.Options{Addr: moved.Addr()}),
 		},
 		"the restart guard gets no answer": {
 			&single.GuardError{Guard: time.Minute, Remaining: time.Minute, Unclear: "NOPERM"},
@@ -120,18 +124,24 @@ func metWith(t *testing.T) map[string][]error {
 
 func hangsUp(context.Context, string, string) (net.Conn, error) { return nil, io.EOF }
 
+// met has the examples for all tests; the servers of the first test make them.
+var met struct {
+	once     sync.Once
+	examples map[string][]error
+}
+
 // faulty runs body for every fault, in virtual time, with masters that end every request for a lock with it.
 func faulty(t *testing.T,
 	body func(t *testing.T, masters fakes, lasts single.Lasting, fails func(*single.Request) act),
 ) {
 	t.Helper()
 	t.Parallel()
-	met := metWith(t)
+	met.once.Do(func() { met.examples = metWith(t) })
 	for _, fault := range single.Faults() {
-		if len(met[fault.Name]) == 0 {
+		if len(met.examples[fault.Name]) == 0 {
 			t.Errorf("there is no example of %q", fault.Name)
 		}
-		for _, err := range met[fault.Name] {
+		for _, err := range met.examples[fault.Name] {
 			t.Run(fault.Name, func(t *testing.T) {
 				if got := single.Lasts(err); got != fault.Lasts {
 					t.Errorf("%v lasts %d, want %d", err, got, fault.Lasts)

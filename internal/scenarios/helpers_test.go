@@ -41,11 +41,11 @@ var (
 	everywhere   = locktest.Everywhere
 	give         = locktest.Give
 	holders      = locktest.Holders
-	hourAhead    = locktest.HourAhead
 	inMemory     = locktest.InMemory
 	is           = locktest.Is
 	isNot        = locktest.IsNot
 	listening    = locktest.Listening
+	lockerOver   = locktest.LockerOver
 	must         = locktest.Must
 	newClock     = locktest.NewClock
 	newFakes     = locktest.NewFakes
@@ -61,7 +61,6 @@ var (
 	soon         = locktest.Soon
 	take         = locktest.Take
 	try          = locktest.Try
-	urls         = locktest.URLs
 	wait         = locktest.Wait
 	within       = locktest.Within
 )

@@ -161,9 +161,7 @@ func lossyRun(t *testing.T, ttl, again, blip, beside time.Duration) (lost []stri
 				return true
 			}}
 		}
-		l, err := redlock.New(over, redlock.Options{Clock: newClock()})
-		must(t, err)
-		closesAtLast(t, l)
+		l := lockerOver(t, over, redlock.Options{Clock: newClock()})
 		lost = victims{ttls: []time.Duration{ttl}}.beside(t, l, crowd(8, func(ctx context.Context, i int) {
 			lock, err := l.TryAcquire(ctx, fmt.Sprint("long:", i), beside)
 			if err == nil {

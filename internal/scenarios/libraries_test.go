@@ -3,6 +3,9 @@ package scenarios_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,23 +15,8 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// shortTTL is for locks that must expire during a test.
-const shortTTL = 150 * time.Millisecond
-
-// process is a Locker over the servers, as a separate process would have it.
-func process(tb testing.TB, servers []*redistest.Server, opts redlock.Options) *redlock.Locker {
-	tb.Helper()
-	l, err := redlock.Dial(tb.Context(), urls(servers), opts)
-	must(tb, err)
-	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), promptly)
-		defer cancel()
-		if err := l.Close(ctx); err != nil && ctx.Err() == nil {
-			tb.Errorf("Close: %v", err)
-		}
-	})
-	return l
-}
+// The cases of the tests of redsync, bsm/redislock and node-redlock: docs/evidence/scenarios.md says which test here is
+// about which case there.
 
 // valueOf returns a server's value of a key, "" if there is none.
 func valueOf(tb testing.TB, s *redistest.Server, k string) string {
@@ -38,12 +26,6 @@ func valueOf(tb testing.TB, s *redistest.Server, k string) string {
 		tb.Fatal(err)
 	}
 	return v
-}
-
-// put sets a key to another owner's value, without an expiry.
-func put(tb testing.TB, s *redistest.Server, k, v string) {
-	tb.Helper()
-	must(tb, s.Client().Set(tb.Context(), k, v, 0).Err())
 }
 
 // withValue counts the servers with this value under a key.
@@ -64,30 +46,204 @@ func allHave(tb testing.TB, servers []*redistest.Server, k, v string) {
 		"all masters to have "+k)
 }
 
-// left returns the rest of a key's life on a server, -1 without an expiry.
-func left(tb testing.TB, s *redistest.Server, k string) time.Duration {
-	tb.Helper()
-	d, err := s.Client().PTTL(tb.Context(), k).Result()
-	must(tb, err)
-	return d
-}
+// ages is so long that no test sees its end.
+const ages = 20 * 365 * 24 * time.Hour
 
-// about fails unless a server keeps a key for this long, minus the time since the given moment.
-func about(tb testing.TB, s *redistest.Server, k string, want time.Duration, since time.Time) {
-	tb.Helper()
-	got := left(tb, s, k)
-	if got > want || got < want-time.Since(since)-200*time.Millisecond {
-		tb.Errorf("%s lives for another %v, want %v", k, got, want)
+// SOURCES S0: a refusal returns for how long the key is still held.
+func TestALockIsTakenExtendedAndReleased(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		servers := redistest.StartN(t, n)
+		l, other := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
+		for _, keys := range [][]string{{"{redlock}a"}, {"{redlock}a1", "{redlock}a2"}} {
+			lock := take(t, l, keys[0], ages, redlock.AndKeys(keys...))
+			most := time.Duration(0)
+			for _, ttl := range []time.Duration{ages, 3 * ages, ages} { // it is never shortened
+				must(t, lock.Extend(t.Context(), ttl))
+				most = max(most, ttl)
+				for _, k := range keys {
+					allHave(t, servers, k, lock.Owner())
+					for _, s := range servers {
+						redistest.Eventually(t, promptly, func() bool {
+							left := s.Client().PTTL(t.Context(), k).Val()
+							return left > most-promptly && left <= most
+						}, "the key to live for so long")
+					}
+				}
+			}
+			if left := lock.Remaining(); left < most/100*98 {
+				t.Errorf("a shorter extension has left %v", left)
+			}
+			_, err := other.TryAcquire(t.Context(), keys[0], longTTL)
+			is(t, err, redlock.ErrHeld)
+			q, ok := errors.AsType[*redlock.QuorumError](err)
+			if !ok || q.Granted >= q.Quorum || len(q.Nodes) != n {
+				t.Fatalf("%v does not say how the masters voted", err)
+			}
+			for _, node := range q.Nodes {
+				if node.Vote == redlock.Refused && (node.TTL > most || node.TTL < most-promptly) {
+					t.Errorf("%s refuses for %v, want about %v", node.Master, node.TTL, most)
+				}
+			}
+			must(t, lock.Release(t.Context()))
+			for _, k := range keys {
+				allHave(t, servers, k, "")
+			}
+			must(t, try(t, other, keys[0]))
+		}
 	}
 }
 
-// lapses waits until a lock is over and its key is gone from all servers.
-func lapses(tb testing.TB, servers []*redistest.Server, lock *redlock.Lock) {
-	tb.Helper()
-	select {
-	case <-lock.Done():
-	case <-soon(tb).Done():
-		tb.Fatal("the lock does not lapse")
+// All combinations of four masters: each is free or held by another owner, without an end.
+func TestOnlyAFreeMajorityIsEnough(t *testing.T) {
+	servers := redistest.StartN(t, 4)
+	l := dial(t, servers, redlock.Options{RequestTimeout: 200 * time.Millisecond}) // for so long a shared vote is tried
+	for mask := range 1 << len(servers) {
+		k, free := fmt.Sprintf("%s:%d", key, mask), 0
+		for i, s := range servers {
+			if mask&(1<<i) == 0 {
+				free++
+				continue
+			}
+			must(t, s.Client().Set(t.Context(), k, "foobar", 0).Err())
+		}
+		lock, err := l.TryAcquire(t.Context(), k, longTTL)
+		if free < redlock.Quorum(len(servers)) {
+			is(t, err, redlock.ErrHeld)
+			redistest.Eventually(t, promptly, func() bool { return withValue(t, servers, k, "") == free },
+				"a lost race's keys to be released")
+			continue
+		}
+		if err != nil {
+			t.Errorf("%04b: %v", mask, err)
+			continue
+		}
+		must(t, lock.Extend(t.Context(), longTTL))
+		if n := withValue(t, servers, k, lock.Owner()); n < redlock.Quorum(len(servers)) {
+			t.Errorf("%04b: %d masters have it", mask, n)
+		}
+		must(t, lock.Release(t.Context()))
+		if n := withValue(t, servers, k, "foobar"); n != len(servers)-free {
+			t.Errorf("%04b: %d of others' keys are left, want %d", mask, n, len(servers)-free)
+		}
 	}
-	allHave(tb, servers, lock.Key(), "")
+}
+
+// SOURCES S0, S1: a holder with a lapsed lock neither extends it nor deletes its successor's.
+func TestALapsedLockIsAnotherOwners(t *testing.T) {
+	for _, n := range []int{1, 5} {
+		servers := redistest.StartN(t, n)
+		const ttl = 150 * time.Millisecond
+		late := take(t, dial(t, servers, redlock.Options{}), key, ttl)
+		other := dial(t, servers, redlock.Options{})
+		next := take(t, other, key, longTTL, redlock.RetryEvery(ttl), redlock.MaxAttempts(5))
+		is(t, late.Err(), redlock.ErrNotHeld)
+		is(t, late.Extend(t.Context(), longTTL), redlock.ErrNotHeld)
+		is(t, late.Release(t.Context()), redlock.ErrNotHeld)
+		must(t, next.Verify(t.Context()))
+		give(t, next)
+	}
+}
+
+// attempts is node-redlock's default: one attempt and ten retries.
+const attempts = 11
+
+// waitsInVain makes that many attempts with a new Locker, and returns their error.
+func waitsInVain(t *testing.T, servers []*redistest.Server, k string, opts ...redlock.Option) error {
+	t.Helper()
+	var rounds atomic.Int64
+	l := dial(t, servers, redlock.Options{Observer: func(e redlock.Event) {
+		if e.Kind == redlock.EventAcquire {
+			rounds.Add(1)
+		}
+	}})
+	_, err := l.Acquire(soon(t), k, longTTL,
+		append(opts, redlock.RetryEvery(5*time.Millisecond), redlock.MaxAttempts(attempts))...)
+	// One round is no attempt: the waiter looks for a release that it may have missed before masters could notify it.
+	redistest.Eventually(t, promptly, func() bool { return rounds.Load() >= attempts }, "the attempts to be observed")
+	if n := rounds.Load(); n > attempts+1 {
+		t.Errorf("%d rounds for %d attempts", n, attempts)
+	}
+	return err
+}
+
+// SOURCES S1: waiting ends after so many attempts, or by its context, and nothing is left of it.
+func TestWaitingForAHeldLockEndsCleanly(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	l, other := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
+	lock := take(t, l, "c1", longTTL, redlock.AndKeys("c2"))
+	onlyIs(t, waitsInVain(t, servers, "c1"), redlock.ErrHeld)
+	onlyIs(t, waitsInVain(t, servers, "c2", redlock.AndKeys("c3")), redlock.ErrHeld)
+	_, err := other.Acquire(within(t, 50*time.Millisecond), "c1", longTTL)
+	onlyIs(t, err, redlock.ErrHeld, context.DeadlineExceeded)
+	if got := valueOf(t, servers[0], "c3"); got != "" {
+		t.Errorf("c3, which would be free, is %q", got)
+	}
+	must(t, lock.Verify(t.Context()))
+	give(t, lock)
+	for _, k := range []string{"c1", "c2", "c3"} {
+		allHave(t, servers, k, "")
+	}
+}
+
+func TestNoLockIsGrantedWithoutAMaster(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	must(t, servers[0].Stop())
+	err := waitsInVain(t, servers, key)
+	is(t, err, redlock.ErrNoQuorum)
+	q, ok := errors.AsType[*redlock.QuorumError](err)
+	if !ok || len(q.Nodes) != 1 || q.Nodes[0].Vote != redlock.Unknown || q.Nodes[0].Err == nil {
+		t.Errorf("%v does not say what is wrong with the master", err)
+	}
+}
+
+// Work that takes longer than the ttl keeps its lock, and runs alone.
+func TestWorkUnderALockKeepsAndReleasesIt(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	const ttl = 300 * time.Millisecond
+	var inside atomic.Int64
+	var both sync.WaitGroup
+	for range 2 {
+		l := dial(t, servers, redlock.Options{})
+		both.Go(func() {
+			err := l.Do(soon(t), key, ttl, func(ctx context.Context) error {
+				if n := inside.Add(1); n != 1 {
+					t.Errorf("%d are at work", n)
+				}
+				defer inside.Add(-1)
+				owner := valueOf(t, servers[0], key)
+				<-time.After(ttl * 4 / 3)
+				if got := valueOf(t, servers[0], key); got != owner || owner == "" {
+					t.Errorf("the lock was %q and is %q", owner, got)
+				}
+				return ctx.Err()
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	both.Wait()
+	allHave(t, servers, key, "")
+}
+
+func TestOneOfAHundredGetsTheLock(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	l := dial(t, servers, redlock.Options{})
+	locks := make(chan *redlock.Lock, 100)
+	var all sync.WaitGroup
+	for range cap(locks) {
+		all.Go(func() {
+			lock, err := l.TryAcquire(t.Context(), key, longTTL)
+			if err == nil {
+				locks <- lock
+			} else if !errors.Is(err, redlock.ErrHeld) {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if len(locks) != 1 {
+		t.Fatalf("%d have it", len(locks))
+	}
+	give(t, <-locks)
 }

@@ -165,9 +165,7 @@ func TestWaitersAreNotifiedByKeyWithAndWithoutPrefix(t *testing.T) {
 					for _, m := range masters {
 						all = append(all, unheard{m})
 					}
-					l, err := redlock.New(all, redlock.Options{Prefix: c.waiter, Clock: masters.Clock()})
-					must(t, err)
-					closesAtLast(t, l)
+					l := lockerOver(t, all, redlock.Options{Prefix: c.waiter, Clock: masters.Clock()})
 					waiter = l
 				}
 				held := take(t, masters.Locker(t, redlock.Options{Prefix: c.holder}), full[len(c.holder):], time.Hour)
@@ -200,8 +198,8 @@ func TestAWaiterForSeveralKeysWithAPrefixQueuesForTheHeldKey(t *testing.T) {
 				t.Errorf("%q: it waited %v behind one that waits for another key", prefix, took)
 			}
 			_, err := l.TryAcquire(t.Context(), "y", time.Hour, redlock.AndKeys("x"))
-			var q *redlock.QuorumError
-			if !errors.As(err, &q) || q.Key != "x,y" || !slices.ContainsFunc(q.Nodes, func(n redlock.NodeResult) bool {
+			q, ok := errors.AsType[*redlock.QuorumError](err)
+			if !ok || q.Key != "x,y" || !slices.ContainsFunc(q.Nodes, func(n redlock.NodeResult) bool {
 				return n.Key == "y"
 			}) {
 				t.Errorf("%q: %+v", prefix, err)

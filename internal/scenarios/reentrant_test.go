@@ -127,17 +127,6 @@ func TestALockThatIsNotReentrantSaysSo(t *testing.T) {
 	}
 }
 
-func TestAReaderCanAcquireTheSameKeyAgain(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
-	outer := take(t, l, key, longTTL, redlock.Shared())
-	inner, err := l.Acquire(outer.Context(soon(t)), key, longTTL, redlock.Shared())
-	must(t, err)
-	give(t, outer)
-	must(t, inner.Verify(t.Context()))
-	give(t, inner)
-}
-
 // Hazard 29: where holds are counted, a release that is sent twice frees a lock that is still held.
 func TestHazard29ARepeatedReleaseDoesNotFree(t *testing.T) {
 	servers := redistest.StartN(t, 3)

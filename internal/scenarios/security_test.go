@@ -8,16 +8,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/hex"
 	"encoding/pem"
-	"fmt"
-	"log/slog"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -181,89 +177,4 @@ func TestARedissURLVerifiesTheServersCertificate(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("%v, want it to say why the certificate is refused", err)
 	}
-}
-
-func TestOwnersAreUniqueAndEveryOneOfTheir128BitsIsRandom(t *testing.T) {
-	const n = 4096
-	locker, err := redlock.New(newFakes(1).Masters(), redlock.Options{Identity: "orders:1"})
-	must(t, err)
-	t.Cleanup(func() { closeLocker(t, locker) })
-	var ones [128]int
-	seen := make(map[string]bool)
-	for range n {
-		lock := acquire(t, locker, longTTL)
-		identity, random, _ := strings.Cut(lock.Owner(), "/")
-		raw, err := hex.DecodeString(random)
-		if identity != "orders:1" {
-			t.Fatalf("owner %q is not the identity's", lock.Owner())
-		}
-		if err != nil || len(raw) != 16 || seen[lock.Owner()] {
-			t.Fatalf("owner %q, seen before: %t", lock.Owner(), seen[lock.Owner()])
-		}
-		seen[lock.Owner()] = true
-		for bit := range ones {
-			ones[bit] += int(raw[bit/8] >> (bit % 8) & 1)
-		}
-		must(t, lock.Release(t.Context()))
-	}
-	for bit, count := range ones {
-		if count < n/2-6*32 || count > n/2+6*32 { // six standard deviations of 32
-			t.Errorf("bit %d is set in %d of %d owners", bit, count, n)
-		}
-	}
-}
-
-func TestNoErrorContainsAnOwnerOrAPassword(t *testing.T) {
-	servers := redistest.StartN(t, 3, redistest.WithPassword("hunter2-hunter2"))
-	var mu sync.Mutex
-	var events []string
-	locker := dial(t, servers, redlock.Options{})
-	watched := dial(t, servers, redlock.Options{Observer: func(e redlock.Event) {
-		mu.Lock()
-		defer mu.Unlock()
-		if e.Err != nil {
-			events = append(events, e.Err.Error())
-		}
-	}})
-	lock := acquire(t, locker, longTTL)
-	_, held := watched.TryAcquire(within(t, promptly), key, longTTL)
-	is(t, held, redlock.ErrHeld)
-	for _, s := range servers {
-		must(t, s.Client().FlushAll(t.Context()).Err())
-	}
-	gone := lock.Release(t.Context())
-	is(t, gone, redlock.ErrNotHeld)
-	must(t, watched.Close(t.Context())) // events are complete
-	mu.Lock()
-	defer mu.Unlock()
-	for _, text := range append(events, held.Error(), gone.Error()) {
-		if strings.Contains(text, lock.Owner()) || strings.Contains(text, "hunter2") {
-			t.Errorf("a secret in %q", text)
-		}
-	}
-}
-
-// A caller that prints a lock in a log wants to see its key.
-func TestAPrintedLockDoesNotShowItsOwner(t *testing.T) {
-	locker := dial(t, redistest.StartN(t, 1), redlock.Options{})
-	lock := acquire(t, locker, longTTL)
-	random := lock.Owner()[strings.LastIndexByte(lock.Owner(), '/')+1:]
-	var log strings.Builder
-	slog.New(slog.NewTextHandler(&log, nil)).Info("", "lock", lock)
-	slog.New(slog.NewJSONHandler(&log, nil)).Info("", "lock", lock)
-	for _, text := range []string{
-		fmt.Sprintf("%v %+v %#v %s %q", lock, lock, lock, lock, lock), fmt.Sprint(struct{ L *redlock.Lock }{lock}),
-		log.String(),
-	} {
-		if strings.Contains(text, random) {
-			t.Errorf("the secret is in %q", text)
-		}
-	}
-	if got, want := lock.String(), fmt.Sprintf("lock on %q #%s", key, lock.ID()); got != want {
-		t.Errorf("printed as %q, want %q", got, want)
-	}
-	if got := (*redlock.Lock)(nil).String(); got != "no lock" {
-		t.Errorf("no lock is printed as %q", got)
-	}
-	must(t, lock.Release(t.Context()))
 }
