@@ -166,23 +166,25 @@ func TestHazard21RenewalReportsALossAndEndsWithTheLock(t *testing.T) {
 		ctx := lock.Context(t.Context())
 		settle(25 * time.Second)
 		must(t, lock.Err())
-		for _, m := range masters {
-			m.Forget()
-			m.Take("other", time.Hour)
-		}
+		masters.Forget()
+		masters.Take("other", time.Hour)
 		<-ctx.Done()
 		is(t, context.Cause(ctx), redlock.ErrNotHeld)
 		is(t, lock.Err(), redlock.ErrNotHeld)
 		is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
-
-		for _, m := range masters {
-			m.Forget()
+		settle(time.Second)
+		before := masters.Asked()
+		settle(time.Hour / 2)
+		if n := masters.Asked() - before; n != 0 || masters.Holders("other") != 3 {
+			t.Errorf("%d requests after the loss, and %d masters have another's key", n, masters.Holders("other"))
 		}
+
+		masters.Forget()
 		lock = acquire(t, l, 10*time.Second, redlock.AutoRenew())
 		settle(25 * time.Second)
 		must(t, lock.Release(t.Context()))
 		settle(time.Second)
-		before := masters.Asked()
+		before = masters.Asked()
 		settle(time.Hour)
 		if after := masters.Asked(); after != before {
 			t.Errorf("%d requests after the release", after-before)

@@ -31,7 +31,6 @@ var (
 	awaitQueue  = locktest.AwaitQueue
 	away        = locktest.Away
 	bubble      = locktest.Bubble
-	calls       = locktest.Calls
 	closeLocker = locktest.CloseLocker
 	dated       = locktest.Dated
 	demote      = locktest.Demote
@@ -50,7 +49,6 @@ var (
 	on          = locktest.On
 	onlyIs      = locktest.OnlyIs
 	pass        = locktest.Pass
-	queued      = locktest.Queued
 	setByHand   = locktest.SetByHand
 	settle      = locktest.Settle
 	soon        = locktest.Soon

@@ -197,8 +197,7 @@ func TestHazard68CloseTakesNoLongerThanItsContext(t *testing.T) {
 		masters.Behave(on(single.Acquire, act{Lost: true}))
 		go func() { _, _ = l.TryAcquire(t.Context(), "another", time.Minute) }()
 		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
+		ctx := within(t, 100*time.Millisecond)
 		began := time.Now()
 		is(t, l.Close(ctx), context.DeadlineExceeded)
 		if took := time.Since(began); took > 100*time.Millisecond {
@@ -275,26 +274,29 @@ func TestHazard82CloseEndsTheTermOfALeaderThatRuns(t *testing.T) {
 	})
 }
 
-func TestANilLockIsOver(t *testing.T) {
-	var lock *redlock.Lock
-	var term *leader.Term
+func TestALockThatWasNotAcquiredIsOver(t *testing.T) {
 	ctx := t.Context()
-	for _, err := range []error{
-		lock.Err(), lock.Release(ctx), lock.Extend(ctx, time.Second), lock.Verify(ctx),
-		context.Cause(lock.Context(ctx)),
-		term.Err(), term.Resign(ctx), context.Cause(term.Context(ctx)),
-	} {
-		is(t, err, redlock.ErrNotHeld)
+	for name, lock := range map[string]*redlock.Lock{"nil": nil, "zero": {}} {
+		for _, err := range []error{
+			lock.Err(), lock.Release(ctx), lock.Extend(ctx, time.Second), lock.Verify(ctx),
+			context.Cause(lock.Context(ctx)),
+		} {
+			is(t, err, redlock.ErrNotHeld)
+		}
+		if lock.Key() != "" || lock.Keys() != nil || lock.Owner() != "" || lock.Token() != 0 || lock.Remaining() != 0 ||
+			lock.Until().After(time.Now()) {
+			t.Errorf("a %s Lock has something", name)
+		}
+		<-lock.Done()
+		<-lock.Context(ctx).Done()
 	}
-	if lock.Key() != "" || lock.Keys() != nil || lock.Owner() != "" || lock.Token() != 0 || lock.Remaining() != 0 ||
-		lock.Until().After(time.Now()) {
-		t.Error("a nil Lock has something")
+	var term *leader.Term
+	for _, err := range []error{term.Err(), term.Resign(ctx), context.Cause(term.Context(ctx))} {
+		is(t, err, redlock.ErrNotHeld)
 	}
 	if term.Token() != 0 || term.ID() != "" || term.Until().After(time.Now()) {
 		t.Error("a nil Term has something")
 	}
-	<-lock.Done()
-	<-lock.Context(ctx).Done()
 	<-term.Done()
 }
 

@@ -3,7 +3,6 @@ package hazards_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -241,36 +240,4 @@ func TestContextsOfParentsThatCannotBeCompared(t *testing.T) {
 		<-a.Done()
 		<-b.Done()
 	})
-}
-
-// BenchmarkContexts shows that a context costs the same however many there were before: of parents that have ended, and
-// of such as go on.
-func BenchmarkContexts(b *testing.B) {
-	for _, n := range []int{1_000, 10_000, 100_000} {
-		for _, end := range []bool{true, false} {
-			b.Run(fmt.Sprintf("%d/ended=%v", n, end), func(b *testing.B) {
-				masters := newFakes(1)
-				l := masters.Locker(b, redlock.Options{})
-				for b.Loop() {
-					lock := acquire(b, l, time.Hour)
-					parents := make([]context.CancelFunc, 0, n)
-					before := heap()
-					for range n {
-						parent, cancel := context.WithCancel(context.Background())
-						lock.Context(parent)
-						if parents = append(parents, cancel); end {
-							cancel()
-							parents = parents[:0]
-						}
-					}
-					b.ReportMetric(float64(heap()-before)/float64(n), "kept-B/context")
-					for _, cancel := range parents {
-						cancel()
-					}
-					must(b, lock.Release(b.Context()))
-				}
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/context")
-			})
-		}
-	}
 }
