@@ -10,8 +10,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-624411e5/redlock/internal/garble"
 	"github.com/seed-624411e5/redlock/internal/oddserver"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/soak"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -132,7 +134,7 @@ func askOne(ctx context.Context, m *single.Master, look *redis.Client, what int,
 	}
 }
 
-// disorders are good starting points: plans and requests.
+// disorders are good starting points for FuzzReplies: plans and requests. Each is a test of its own, too.
 var disorders = [][2][]byte{
 	{{1}, {2, 1, 1}},                                   // a grant twice
 	{{5}, {0, 1, 5, 0}},                                // an OK behind an inspection
@@ -144,15 +146,22 @@ var disorders = [][2][]byte{
 }
 
 // TestHazard42ARequestIsAnsweredByItsOwnReplyOrByAnError adds, loses, repeats, delays and splits whole replies on one
-// connection.
+// connection. It is FuzzReplies from a seed, in one process: both the damage to replies and the requests are drawn.
 func TestHazard42ARequestIsAnsweredByItsOwnReplyOrByAnError(t *testing.T) {
 	server := redistest.Start(t)
-	answered := 0
-	for _, d := range disorders {
-		n, err := order(server.Addr(), server.Client(), d[0], d[1])
+	const seed = 3
+	source, answered := garble.New(seed, []string{""}), 0
+	for i := range soak.Or(10, 2000) {
+		plan, asks := make([]byte, 1+source.IntN(16)), make([]byte, 2+source.IntN(12))
+		for _, drawn := range [][]byte{plan, asks} {
+			for j := range drawn {
+				drawn[j] = byte(source.IntN(256))
+			}
+		}
+		n, err := order(server.Addr(), server.Client(), plan, asks)
 		answered += n
 		if err != nil {
-			t.Error(err)
+			t.Fatalf("seed %d, %d: %v", seed, i, err)
 		}
 	}
 	if answered == 0 {
