@@ -49,8 +49,7 @@ func TestASecondCloseWaitsForTheFirst(t *testing.T) {
 func TestASecondCloseReturnsWhenTheContextOfTheFirstEnds(t *testing.T) {
 	inMemory(t, func(t *testing.T, _ redlocktest.Masters, l *redlock.Locker) {
 		acquire(t, l, longTTL, redlock.AutoRenew())
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
+		ctx := within(t, time.Second)
 		first := make(chan error, 1)
 		go func() { first <- l.Close(ctx) }()
 		synctest.Wait()
@@ -87,8 +86,7 @@ func TestCloseWaitsForItsOwnDeadlineForAMasterThatHangs(t *testing.T) {
 		lock := acquire(t, l, time.Hour)
 		masters[0].SlowDown(time.Hour)
 		must(t, lock.Release(t.Context()))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
+		ctx := within(t, time.Minute)
 		began := time.Now()
 		is(t, l.Close(ctx), context.DeadlineExceeded)
 		if took := time.Since(began); took != time.Minute {
@@ -133,18 +131,4 @@ func TestZeroValuesAreRefused(t *testing.T) {
 			refused(t, "Election, "+name, err, "must be made by NewElection")
 		}
 	}
-}
-
-func TestALockThatWasNotAcquiredIsOver(t *testing.T) {
-	lock, ctx := &redlock.Lock{}, t.Context()
-	for _, err := range []error{
-		lock.Err(), lock.Release(ctx), lock.Extend(ctx, longTTL), lock.Verify(ctx), context.Cause(lock.Context(ctx)),
-	} {
-		is(t, err, redlock.ErrNotHeld)
-	}
-	if lock.Key() != "" || lock.Keys() != nil || lock.Owner() != "" || lock.Token() != 0 || lock.Remaining() != 0 ||
-		lock.Until().After(time.Now()) {
-		t.Error("a Lock that was not acquired has something")
-	}
-	<-lock.Done()
 }

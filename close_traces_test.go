@@ -229,9 +229,7 @@ func overUnreliable(t *testing.T, masters []*memmaster.Master,
 			return third(r)
 		}, new(atomic.Int64), &journal{began: time.Now()}}
 	}
-	l, err := redlock.New(over, redlock.Options{Clock: newClock()})
-	must(t, err)
-	closesAtLast(t, l)
+	l := lockerOver(t, over, redlock.Options{Clock: newClock()})
 	return l
 }
 
@@ -290,4 +288,45 @@ func TestHazard110ALostReleaseLeavesNoEntry(t *testing.T) {
 		must(t, l.Close(within(t, time.Minute)))
 		unmarked(t, masters, l)
 	})
+}
+
+// Two waiters, one behind the other, are ended by Close: between two attempts, and while one is on its way that is
+// refused afterwards.
+func TestHazard65CloseTakesWaitersOutOfTheMastersQueues(t *testing.T) {
+	for name, slow := range map[string]time.Duration{
+		"between attempts": 0, "in the middle of an attempt": 30 * time.Millisecond,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				masters := memmaster.New(3)
+				asked := make(chan struct{}, 100)
+				for _, m := range masters {
+					has(t, m, single.Acquire)
+				}
+				l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: newClock()})
+				must(t, err)
+				first, second := wait(t, t.Context(), l, key, longTTL), wait(t, t.Context(), l, key, longTTL)
+				settle(time.Second)
+				if len(masters[0].Traces(key, l.ID())) == 0 {
+					t.Fatal("the waiter is in no queue: this test shows nothing")
+				}
+				if slow > 0 {
+					for _, m := range masters {
+						m.Behave(func(r *single.Request) memmaster.Fate {
+							if r.Op != single.Acquire {
+								return memmaster.Fate{}
+							}
+							asked <- struct{}{}
+							return memmaster.Fate{Before: slow}
+						})
+					}
+					<-asked
+				}
+				must(t, l.Close(within(t, time.Second)))
+				unmarked(t, masters, l)
+				is(t, first.Fail(t), redlock.ErrClosed)
+				is(t, second.Fail(t), redlock.ErrClosed)
+			})
+		})
+	}
 }

@@ -28,12 +28,35 @@ func TestDoRunsUnderARenewedLockAndReleasesIt(t *testing.T) {
 	})
 }
 
-func TestDoReturnsItsFunctionsError(t *testing.T) {
-	inMemory(t, func(t *testing.T, _ redlocktest.Masters, l *redlock.Locker) {
+func TestDoValueReturnsTheValueOfItsFunctionAndTheError(t *testing.T) {
+	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
 		mine := errors.New("mine")
-		err := l.Do(t.Context(), key, longTTL, func(context.Context) error { return mine })
-		is(t, err, mine)
-		isNot(t, err, redlock.ErrNotHeld)
+		for _, c := range []struct {
+			value     int
+			err, want error
+			loses     bool // and the function does not notice
+		}{{42, nil, nil, false}, {7, mine, mine, false}, {8, nil, redlock.ErrNotHeld, true}} {
+			n, err := redlock.DoValue(t.Context(), l, key, longTTL, func(context.Context) (int, error) {
+				if c.loses {
+					masters.Lose(key)
+				}
+				return c.value, c.err
+			})
+			if is(t, err, c.want); n != c.value || errors.Is(err, redlock.ErrNotHeld) != c.loses {
+				t.Errorf("DoValue returned %d, %v, want %d", n, err, c.value)
+			}
+			settle(time.Second)
+		}
+		fine := func(context.Context) (int, error) { return 9, nil }
+		_, err := redlock.DoValue[int](t.Context(), l, key, longTTL, nil)
+		is(t, err, redlock.ErrInvalid)
+		_, err = redlock.DoValue(t.Context(), nil, key, longTTL, fine)
+		is(t, err, redlock.ErrInvalid)
+		masters.Hold(key)
+		n, err := redlock.DoValue(t.Context(), l, key, longTTL, fine, redlock.MaxAttempts(1))
+		if is(t, err, redlock.ErrHeld); n != 0 {
+			t.Errorf("DoValue while another owner has the lock returned %d", n)
+		}
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
-	"github.com/seed-624411e5/redlock/internal/embedded"
 )
 
 // The function finds its lock in its context. The resource refuses a token that is below the greatest it has seen.
@@ -63,13 +62,9 @@ func ExampleLocker_TryDo() {
 
 func ExampleDoValue() {
 	ctx := context.Background()
-	masters, err := embedded.Start(3) // in your program: the URLs of three to five Redis servers
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer func() { _ = masters.Close() }()
-	locker, err := redlock.Dial(ctx, masters.URLs(), redlock.Options{})
+	urls, stop := masters(3)
+	defer stop()
+	locker, err := redlock.Dial(ctx, urls, redlock.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -86,14 +81,10 @@ func ExampleDoValue() {
 // A job that is due at midnight on every machine runs on one machine, even if the clocks differ by a few seconds.
 func ExampleMinHold() {
 	ctx := context.Background()
-	masters, err := embedded.Start(3) // in your program: the URLs of three to five Redis servers
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer func() { _ = masters.Close() }()
+	urls, stop := masters(3)
+	defer stop()
 	for _, machine := range []string{"one", "other"} {
-		locker, err := redlock.Dial(ctx, masters.URLs(), redlock.Options{})
+		locker, err := redlock.Dial(ctx, urls, redlock.Options{})
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -113,13 +104,9 @@ func ExampleMinHold() {
 
 func ExampleLocker_Held() {
 	ctx := context.Background()
-	masters, err := embedded.Start(3) // in your program: the URLs of three to five Redis servers
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer func() { _ = masters.Close() }()
-	locker, err := redlock.Dial(ctx, masters.URLs(), redlock.Options{})
+	urls, stop := masters(3)
+	defer stop()
+	locker, err := redlock.Dial(ctx, urls, redlock.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -143,13 +130,9 @@ func ExampleLocker_Held() {
 // Another process replaces the first one and goes on with its lock; both processes are this one here.
 func ExampleLocker_Attach() {
 	ctx := context.Background()
-	masters, err := embedded.Start(3) // in your program: the URLs of three to five Redis servers
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer func() { _ = masters.Close() }()
-	locker, err := redlock.Dial(ctx, masters.URLs(), redlock.Options{})
+	urls, stop := masters(3)
+	defer stop()
+	locker, err := redlock.Dial(ctx, urls, redlock.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -26,41 +26,37 @@ type (
 	fake    = locktest.Fake
 	fakes   = locktest.Fakes
 	guarded = locktest.Guarded
-	refuses = locktest.ReplyError
 )
 
 var (
-	acquire      = locktest.Acquire
-	away         = locktest.Away
-	bubble       = locktest.Bubble
-	closeLocker  = locktest.CloseLocker
-	closesAtLast = locktest.ClosesAtLast
-	cut          = locktest.Cut
-	dial         = locktest.Dial
-	errSilent    = locktest.ErrSilent
-	everywhere   = locktest.Everywhere
-	guards       = locktest.Guards
-	having       = locktest.Having
-	holders      = locktest.Holders
-	inMemory     = locktest.InMemory
-	is           = locktest.Is
-	isNot        = locktest.IsNot
-	must         = locktest.Must
-	newClock     = locktest.NewClock
-	newFake      = locktest.NewFake
-	newFakes     = locktest.NewFakes
-	ofSet        = locktest.OfSet
-	on           = locktest.On
-	onlyIs       = locktest.OnlyIs
-	over         = locktest.Over
-	pass         = locktest.Pass
-	refuseAll    = locktest.RefuseAll
-	refused      = locktest.Refused
-	settle       = locktest.Settle
-	urls         = locktest.URLs
-	value        = locktest.Value
-	wait         = locktest.Wait
-	within       = locktest.Within
+	acquire     = locktest.Acquire
+	away        = locktest.Away
+	bubble      = locktest.Bubble
+	closeLocker = locktest.CloseLocker
+	cut         = locktest.Cut
+	dial        = locktest.Dial
+	guards      = locktest.Guards
+	having      = locktest.Having
+	holders     = locktest.Holders
+	inMemory    = locktest.InMemory
+	is          = locktest.Is
+	isNot       = locktest.IsNot
+	lockerOver  = locktest.LockerOver
+	must        = locktest.Must
+	newClock    = locktest.NewClock
+	newFake     = locktest.NewFake
+	newFakes    = locktest.NewFakes
+	ofSet       = locktest.OfSet
+	on          = locktest.On
+	onlyIs      = locktest.OnlyIs
+	over        = locktest.Over
+	pass        = locktest.Pass
+	refuseAll   = locktest.RefuseAll
+	refused     = locktest.Refused
+	settle      = locktest.Settle
+	urls        = locktest.URLs
+	wait        = locktest.Wait
+	within      = locktest.Within
 )
 
 // The limits of the package.

@@ -72,15 +72,11 @@ func everything(t *testing.T, l *redlock.Locker, masters fakes, c *clock, lapsin
 	lapses(func(lock *redlock.Lock) { <-lock.Done() }, redlock.MaxHold(300*time.Millisecond), redlock.AutoRenew())
 	lapses(func(*redlock.Lock) { c.Suspend(time.Hour) }) // Err finds out
 	lapses(func(lock *redlock.Lock) {                    // lost on a majority
-		for _, m := range masters {
-			m.Forget()
-		}
+		masters.Forget()
 		is(t, lock.Extend(ctx, time.Second), redlock.ErrNotHeld)
 	})
 	lapses(func(lock *redlock.Lock) { // a renewal finds out
-		for _, m := range masters {
-			m.Forget()
-		}
+		masters.Forget()
 		<-lock.Done()
 	}, redlock.AutoRenew())
 
@@ -352,8 +348,7 @@ func TestCloseWaitsForAnObserverThatIsSlow(t *testing.T) {
 				for range locks {
 					must(t, acquire(t, l, time.Second).Release(t.Context()))
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), atMost)
-				defer cancel()
+				ctx := within(t, atMost)
 				began := time.Now()
 				err = l.Close(ctx)
 				took := time.Since(began)

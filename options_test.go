@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/leader"
 	"github.com/seed-624411e5/redlock/sharded"
 	"github.com/seed-624411e5/redlock/single"
@@ -133,14 +134,6 @@ func TestBadArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		"Grace and drift, together": func(a acquirer) error {
 			return a(sloppy, ctx, key, time.Second, redlock.Grace(500*time.Millisecond))
 		},
-		"nil option":       func(a acquirer) error { return a(l, ctx, key, ttl, nil) },
-		"no MaxHold":       func(a acquirer) error { return a(l, ctx, key, ttl, redlock.MaxHold(0)) },
-		"negative MaxHold": func(a acquirer) error { return a(l, ctx, key, ttl, redlock.MaxHold(-1)) },
-		"no MaxRenewals": func(a acquirer) error {
-			return a(l, ctx, key, ttl, redlock.AutoRenew(), redlock.MaxRenewals(0))
-		},
-		"no MaxAttempts":       func(a acquirer) error { return a(l, ctx, key, ttl, redlock.MaxAttempts(0)) },
-		"negative MaxAttempts": func(a acquirer) error { return a(l, ctx, key, ttl, redlock.MaxAttempts(-1)) },
 	} {
 		for method, a := range acquirers {
 			if err := acquire(a); !errors.Is(err, redlock.ErrInvalid) {
@@ -148,7 +141,6 @@ func TestBadArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 			}
 		}
 	}
-	is(t, acquirers["Acquire"](l, ctx, key, ttl, redlock.MaxRenewals(3)), redlock.ErrInvalid) // of what is not renewed
 	is(t, l.Do(ctx, key, ttl, nil), redlock.ErrInvalid)
 	is(t, l.Close(noContext), redlock.ErrInvalid)
 	if n := masters.Asked(); n != 0 {
@@ -185,43 +177,29 @@ var acquirers = map[string]acquirer{
 }
 
 func TestBadArgumentsOfALockAreRefusedBeforeAnythingIsSent(t *testing.T) {
-	masters := newFakes(3)
-	l := masters.Locker(t, redlock.Options{})
-	lock := acquire(t, l, longTTL)
-	redlockWaits(t, masters, 3)
-	var noContext context.Context
-	for name, err := range map[string]error{
-		"Extend, nil context":  lock.Extend(noContext, longTTL),
-		"Extend, no ttl":       lock.Extend(t.Context(), 0),
-		"Extend, negative ttl": lock.Extend(t.Context(), -longTTL),
-		"Extend, tiny ttl":     lock.Extend(t.Context(), 2*time.Millisecond),
-		"Release, nil context": lock.Release(noContext),
-	} {
-		if !errors.Is(err, redlock.ErrInvalid) {
-			t.Errorf("%s: %v, want ErrInvalid", name, err)
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		lock := acquire(t, masters.Locker(t, redlock.Options{}), longTTL)
+		settle(time.Second) // a quorum has decided before the last request arrives
+		var noContext context.Context
+		for name, err := range map[string]error{
+			"Extend, nil context":  lock.Extend(noContext, longTTL),
+			"Extend, no ttl":       lock.Extend(t.Context(), 0),
+			"Extend, negative ttl": lock.Extend(t.Context(), -longTTL),
+			"Extend, tiny ttl":     lock.Extend(t.Context(), 2*time.Millisecond),
+			"Release, nil context": lock.Release(noContext),
+		} {
+			if !errors.Is(err, redlock.ErrInvalid) {
+				t.Errorf("%s: %v, want ErrInvalid", name, err)
+			}
 		}
-	}
-	if err := lock.Err(); err != nil {
-		t.Errorf("a refused argument ended the lock: %v", err)
-	}
-	if n := masters.Asked(); n != 3 {
-		t.Errorf("the masters got %d requests, want the 3 of the acquisition", n)
-	}
-	must(t, lock.Release(t.Context()))
-}
-
-// redlockWaits waits until the masters have received n requests: an acquisition is decided before all its requests
-// have arrived.
-func redlockWaits(t *testing.T, masters fakes, n int) {
-	t.Helper()
-	deadline := time.After(promptly)
-	for masters.Asked() < n {
-		select {
-		case <-deadline:
-			t.Fatalf("the masters got %d requests, want %d", masters.Asked(), n)
-		case <-time.After(time.Millisecond):
+		if err := lock.Err(); err != nil {
+			t.Errorf("a refused argument ended the lock: %v", err)
 		}
-	}
+		if n := masters.Asked(); n != 3 {
+			t.Errorf("the masters got %d requests, want the 3 of the acquisition", n)
+		}
+		must(t, lock.Release(t.Context()))
+	})
 }
 
 func TestAContextThatHasEndedSendsNothing(t *testing.T) {
@@ -263,10 +241,18 @@ func TestTTLsAreTruncatedToMilliseconds(t *testing.T) {
 		if got := lock.Remaining(); got != 9898*time.Millisecond {
 			t.Errorf("held for %v, want 9.898s", got)
 		}
+		if got := time.Until(lock.Until()); got != 9898*time.Millisecond {
+			t.Errorf("held until %v from now, want 9.898s", got)
+		}
 		if got := masters[0].Asked[0].TTL; got != 10*time.Second {
 			t.Errorf("the master was asked for %v, want 10s", got)
 		}
 		must(t, lock.Release(t.Context()))
+		careful := acquire(t, masters.Locker(t, redlock.Options{DriftFactor: 0.1}), 10*time.Second)
+		if got := careful.Remaining(); got != 8998*time.Millisecond {
+			t.Errorf("with a drift factor of 0.1 held for %v, want 8.998s", got)
+		}
+		must(t, careful.Release(t.Context()))
 	})
 }
 
@@ -386,12 +372,11 @@ func TestOptionsThatContradictEachOtherSendNothing(t *testing.T) {
 		"fewer than none":                 {redlock.MaxAttempts(-1)},
 		"an interval of nothing":          {redlock.RetryEvery(0)},
 		"a hold of nothing":               {redlock.MaxHold(0)},
+		"a hold of less":                  {redlock.MaxHold(-1)},
 		"no option":                       {nil},
 		"one good and one bad":            {redlock.Shared(), redlock.RetryEvery(-1)},
 		"several contradictions":          {redlock.Fenced(), redlock.Shared(), redlock.AndKeys("more")},
 		"no renewals, and no limit to it": {redlock.AutoRenew(), redlock.MaxRenewals(0)},
-		"one attempt at an interval":      {redlock.MaxAttempts(1), redlock.RetryEvery(time.Second)},
-		"one attempt in an outage":        {redlock.MaxOutage(time.Second), redlock.MaxAttempts(1)},
 	} {
 		for method, a := range acquirers {
 			if method == "Do" && name == "more renewals than none" {
@@ -424,19 +409,6 @@ func TestOptionsThatContradictEachOtherSendNothing(t *testing.T) {
 			continue
 		}
 		must(t, lock.Release(t.Context()))
-		redlockSettled(t, masters)
-	}
-}
-
-// redlockSettled waits until the key is held on none of the masters.
-func redlockSettled(t *testing.T, masters fakes) {
-	t.Helper()
-	deadline := time.After(promptly)
-	for masters.Holders("") > 0 {
-		select {
-		case <-deadline:
-			t.Fatal("the key is still held")
-		case <-time.After(time.Millisecond):
-		}
+		redistest.Eventually(t, promptly, func() bool { return masters.Holders("") == 0 }, "the key to be released")
 	}
 }

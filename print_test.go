@@ -44,6 +44,7 @@ func TestHazard115WhatIsPrintedHasNamesAndNoSecrets(t *testing.T) {
 	locker, err := redlock.New([]redlock.Master{dialled}, redlock.Options{})
 	must(t, err)
 	lock := acquire(t, locker, longTTL)
+	secret := lock.Owner()[strings.LastIndexByte(lock.Owner(), '/')+1:]
 	group := sharded.Group{Name: "g", URLs: []string{server.URL()}}
 	groups, err := sharded.New([]sharded.Group{group}, sharded.Options{})
 	must(t, err)
@@ -57,6 +58,7 @@ func TestHazard115WhatIsPrintedHasNamesAndNoSecrets(t *testing.T) {
 		"masters":             {[]redlock.Master{dialled, brought}, server.Addr() + " " + server.Addr()},
 		"Locker":              {locker, "locker over " + server.Addr()},
 		"Lock":                {lock, "lock on "},
+		"Lock in a struct":    {struct{ L *redlock.Lock }{lock}, ""},
 		"group":               {group, "group "},
 		"sharded.Locker":      {groups, "locker over [group "},
 		"no Locker":           {(*redlock.Locker)(nil), "no locker"},
@@ -65,7 +67,8 @@ func TestHazard115WhatIsPrintedHasNamesAndNoSecrets(t *testing.T) {
 	} {
 		for i, text := range printed(test.value) {
 			isSlice := name == "masters" && i != 0 && i != 1 && i != 3 // in the forms in which nobody asks its elements
-			if !strings.Contains(text, test.want) && !isSlice || strings.Contains(text, password) || len(text) > 300 {
+			if !strings.Contains(text, test.want) && !isSlice || strings.Contains(text, password) ||
+				strings.Contains(text, secret) || len(text) > 300 {
 				t.Errorf("%s: printed as %.300q (%d bytes), want %q", name, text, len(text), test.want)
 			}
 		}
@@ -74,6 +77,12 @@ func TestHazard115WhatIsPrintedHasNamesAndNoSecrets(t *testing.T) {
 		if !strings.Contains(text, "orders") || len(text) > 400 {
 			t.Errorf("Options: printed as %q", text)
 		}
+	}
+	if got, want := lock.String(), fmt.Sprintf("lock on %q #%s", key, lock.ID()); got != want {
+		t.Errorf("printed as %q, want %q", got, want)
+	}
+	if got := (*redlock.Lock)(nil).String(); got != "no lock" {
+		t.Errorf("no lock is printed as %q", got)
 	}
 	must(t, lock.Release(t.Context()))
 	must(t, locker.Close(context.Background()))
