@@ -87,7 +87,8 @@ func TestTheFirstRuleThatFitsDecides(t *testing.T) {
 		},
 		"until it is woken": {contend.Policy{}, far, outOfTurn, at(time.Minute, none), contend.Step{}},
 		"woken by an outage's end": {
-			contend.Policy{MaxOutage: time.Second}, far, outOfTurn, withOutage(at(0, none), time.Second),
+			contend.Policy{MaxOutage: time.Second},
+			far, outOfTurn, withOutage(at(0, none), time.Second),
 			until(time.Second),
 		},
 	} {
@@ -135,7 +136,9 @@ func TestWhenTheNextAttemptIsDue(t *testing.T) {
 		"complaints that pass":          {mends, complained, first, time.Minute},
 		"complaints waited out forever": {every, complained, mendable, time.Minute},
 		"complaints from before": {
-			mends, contend.Progress{ComplainedOf: now - time.Minute, Since: now - 5*time.Second}, mendable,
+			mends,
+			contend.Progress{ComplainedOf: now - time.Minute, Since: now - 5*time.Second},
+			mendable,
 			5 * time.Second,
 		},
 	} {
