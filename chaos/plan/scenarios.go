@@ -111,6 +111,13 @@ func Scenarios() []Scenario {
 			},
 		},
 		{
+			Name: "lasting-outage", Text: "One master is gone for most of the run: stopped, killed or silent.",
+			Inside: true, AOF: true, Workload: "hot-key", gap: normal, length: [2]time.Duration{
+				6 * time.Second, 9 * time.Second,
+			},
+			catalogue: []template{{"pause", oneMaster}, {"kill", oneMaster}, {"silence", oneMaster}},
+		},
+		{
 			Name: "credentials", Text: "Clients' passwords and rights are changed at some masters or most, " +
 				"connections are closed, and all is changed back.",
 			Inside: true, Workload: "crowd", gap: normal, length: [2]time.Duration{200 * ms, 800 * ms},
