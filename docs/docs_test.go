@@ -92,6 +92,9 @@ var runs = map[string]evidence{
 	"go run ./chaos/cmd/redlock-chaos controls -runs 10": {
 		"chaos/cmd/redlock-chaos/main_test.go", `"controls", "-backend", "embedded"`,
 	},
+	"go run ./chaos/cmd/redlock-chaos controls -runs 10 -parallel 3 -table rates.md": {
+		".github/workflows/night.yml", "redlock-chaos controls",
+	},
 	"go run ./chaos/cmd/redlock-chaos kinds -exec 'python3 chaos/examples/python/lock.py'": {
 		".github/workflows/night.yml", "redlock-chaos kinds -exec",
 	},

@@ -113,7 +113,7 @@ func Scenarios() []Scenario {
 		{
 			Name: "lasting-outage", Text: "One master is gone for most of the run: stopped, killed or silent.",
 			Inside: true, AOF: true, Workload: "hot-key", gap: normal, length: [2]time.Duration{
-				6 * time.Second, 9 * time.Second,
+				4 * time.Second, 6 * time.Second,
 			},
 			catalogue: []template{{"pause", oneMaster}, {"kill", oneMaster}, {"silence", oneMaster}},
 		},

@@ -205,14 +205,15 @@ func row(w io.Writer, r chaos.ControlResult) {
 // controlsTable has a line for each broken lock.
 func controlsTable(results []chaos.ControlResult) string {
 	var b strings.Builder
-	b.WriteString("| broken lock | scenario | oracle | caught in | seconds a run |\n| --- | --- | --- | ---: | ---: |\n")
+	b.WriteString("| broken lock | scenario | oracle | caught in | too little time | seconds a run |\n" +
+		"| --- | --- | --- | ---: | ---: | ---: |\n")
 	for _, r := range results {
 		caught, runs := r.CaughtRuns, r.Runs
 		if r.Caught && caught == 0 { // without -runs the last run is the one that caught it
 			caught = 1
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %d of %d | %.1f |\n", r.Subject, r.Scenario, r.Oracle, caught, runs,
-			float64(r.TookMS)/1000)
+		fmt.Fprintf(&b, "| %s | %s | %s | %d of %d | %d | %.1f |\n", r.Subject, r.Scenario, r.Oracle, caught, runs,
+			r.StarvedRuns, float64(r.TookMS)/1000)
 	}
 	return b.String()
 }
