@@ -133,6 +133,9 @@ func Main(args []string) int {
 			fmt.Fprintln(os.Stderr, "redlock:", shown(err))
 		}
 		return status
+	case len(args) > 1 && args[0] == completeCommand:
+		complete(os.Stdout, args[1:])
+		return statusOK
 	}
 	redis.SetLogger(silence{}) // our errors already contain every failed connection
 	t := &terminal{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, environ: os.Environ()}

@@ -25,219 +25,64 @@ arguments of that command are completed only if bash-completion is loaded.
 				if len(args) != 1 {
 					return usage("completion: want one of bash, zsh, fish")
 				}
-				switch args[0] {
-				case "bash":
-					return writeWhole(t.out, writeBash)
-				case "zsh":
-					return writeWhole(t.out, writeZsh)
-				case "fish":
-					return writeWhole(t.out, writeFish)
+				script, ok := scripts[args[0]]
+				if !ok {
+					return usage("completion: no such shell; there are bash, zsh, fish")
 				}
-				return usage("completion: no such shell; there are bash, zsh, fish")
+				_, err := io.WriteString(t.out, script)
+				return err
 			}
 		},
 	}
 }
 
-// completed has the facts about a command that a shell needs to complete it.
-type completed struct {
-	command
-	flags []completedFlag
-	words []string // its arguments may be
-}
+// completeCommand is this program's first argument if a shell asks what may follow, see [complete].
+const completeCommand = "(complete)"
 
-// completedFlag has the same for a flag.
-type completedFlag struct {
-	name, text string
-	takesValue bool
-	values     []string // all of them; nil: any
-	file       bool     // its value is one
-}
-
-// completion returns the facts about all commands that shells need.
-func completion() (all []completed) {
-	for _, c := range commands() {
-		one := completed{command: c}
-		fs := newFlags(c.name)
-		c.setup(fs)
-		fs.VisitAll(func(f *flag.Flag) {
-			if f.Name == "password" { // which a command line must not have
-				return
-			}
-			value, text := flag.UnquoteUsage(f)
-			one.flags = append(one.flags, completedFlag{
-				name: f.Name, text: text, takesValue: value != "", values: valuesOf(f), file: value == "file",
-			})
-		})
-		one.flags = append(one.flags, completedFlag{name: "h", text: "explain the command"})
-		if c.name == "completion" {
-			one.words = []string{"bash", "zsh", "fish"}
-		}
-		all = append(all, one)
-	}
-	return append(all, completed{command: command{name: "help", summary: "explain a command"}, words: commandNames()})
-}
-
-// valuesOf returns all values of a flag; nil if there are too many.
-func valuesOf(f *flag.Flag) []string {
-	if f.Name == "log" {
-		return logForms
-	}
-	return nil
-}
-
-// valueFlags returns the flags of a command that take a value, as alternatives of a shell's pattern.
-func valueFlags(of, separator string) string {
-	var names []string
-	for _, c := range completion() {
-		for _, f := range c.flags {
-			if c.name == of && f.takesValue {
-				names = append(names, "-"+f.name, "--"+f.name)
-			}
-		}
-	}
-	return strings.Join(names, separator)
-}
-
-// writeBash writes a function that completes the command's name, then its flags and their values, then other commands.
-// Bash treats "=" as a word, so -flag=value is three words.
-func writeBash(out io.Writer) {
-	fmt.Fprint(out, `# Where the command begins that redlock run runs; 0: it has not.
-_redlock_command() {
-    local i=2
-    while ((i < COMP_CWORD)); do
-        case ${COMP_WORDS[i]} in
-            --) echo $((i + 1)); return ;;
-            `+valueFlags("run", "|")+`)
-                if [[ ${COMP_WORDS[i + 1]} == = ]]; then ((i += 3)); else ((i += 2)); fi ;;
-            -*) if [[ ${COMP_WORDS[i + 1]} == = ]]; then ((i += 3)); else ((i += 1)); fi ;;
-            *) echo "$i"; return ;;
-        esac
-    done
-    echo 0
-}
-
-_redlock() {
-    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} i
+// scripts ask this program, each in a shell's language.
+var scripts = map[string]string{
+	"bash": `_redlock() {
+    local word=${COMP_WORDS[COMP_CWORD]} begin kind name
     COMPREPLY=()
-    if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "`+strings.Join(commandNames(), " ")+` help" -- "$word"))
+    {
+        read -r begin kind
+        while IFS=$'\t' read -r name _; do COMPREPLY+=("$name"); done
+    } < <("${COMP_WORDS[0]}" '(complete)' "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+    if ((begin > 0 && begin < COMP_CWORD)) && declare -F _command_offset >/dev/null; then
+        _command_offset "$begin"
         return
     fi
-    if [[ ${COMP_WORDS[1]} == run ]]; then
-        local begin=$(_redlock_command)
-        if ((begin > 0 && begin < COMP_CWORD)) && declare -F _command_offset >/dev/null; then
-            _command_offset "$begin"
-            return
-        fi
-        if ((begin > 0)); then
-            local kinds=(-f)
-            ((begin == COMP_CWORD)) && kinds=(-c -f)
-            compopt -o filenames 2>/dev/null
-            # names may have blanks
-            while IFS= read -r i; do COMPREPLY+=("$i"); done < <(compgen "${kinds[@]}" -- "$word")
-            return
-        fi
-    fi
-    if [[ $word == = ]]; then word=; fi
-    if [[ $before == = ]]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi
-    case ${COMP_WORDS[1]} in
-`)
-	for _, c := range completion() {
-		fmt.Fprintf(out, "        %s)\n            case $before in\n", c.name)
-		var files, values, words []string
-		for _, f := range c.flags {
-			words = append(words, "-"+f.name)
-			switch {
-			case f.values != nil:
-				fmt.Fprintf(out, "                -%s|--%s) COMPREPLY=($(compgen -W %q -- \"$word\")); return ;;\n",
-					f.name, f.name, strings.Join(f.values, " "))
-			case f.file:
-				files = append(files, "-"+f.name, "--"+f.name)
-			case f.takesValue:
-				values = append(values, "-"+f.name, "--"+f.name)
-			}
-		}
-		if len(files) > 0 {
-			fmt.Fprintf(out, "                %s) compopt -o filenames 2>/dev/null; while IFS= read -r i; do "+
-				"COMPREPLY+=(\"$i\"); done < <(compgen -f -- \"$word\"); return ;;\n", strings.Join(files, "|"))
-		}
-		if len(values) > 0 {
-			fmt.Fprintf(out, "                %s) return ;;\n", strings.Join(values, "|"))
-		}
-		fmt.Fprint(out, "            esac\n")
-		if c.name == "run" { // the command may begin here, without --
-			fmt.Fprint(out, "            [[ $word == -* ]] || COMPREPLY=($(compgen -c -- \"$word\"))\n")
-		}
-		fmt.Fprintf(out, "            COMPREPLY+=($(compgen -W %q -- \"$word\")) ;;\n",
-			strings.Join(append(words, c.words...), " "))
-	}
-	fmt.Fprint(out, "    esac\n}\ncomplete -o bashdefault -F _redlock redlock\n")
+    case $kind in
+        files) kind=-f ;;
+        commands) kind='-c -f' ;;
+        *) return ;;
+    esac
+    if [[ $word == = ]]; then word=; fi # -flag=value is three words
+    compopt -o filenames 2>/dev/null
+    # names may have blanks
+    while IFS= read -r name; do COMPREPLY+=("$name"); done < <(compgen $kind -- "$word")
 }
-
-// writeZsh writes a function of zsh's own completion, for a file in $fpath or to be sourced.
-func writeZsh(out io.Writer) {
-	fmt.Fprint(out, `#compdef redlock
+complete -o bashdefault -F _redlock redlock
+`,
+	"zsh": `#compdef redlock
 _redlock() {
+    local begin kind name text
     local -a choices
-    if ((CURRENT == 2)); then
-        choices=(
-`)
-	for _, c := range completion() {
-		fmt.Fprintf(out, "            %s\n", zshChoice(c.name, c.summary))
-	}
-	fmt.Fprint(out, `        )
-        _describe -t commands 'redlock command' choices
+    {
+        read -r begin kind
+        while IFS=$'\t' read -r name text; do choices+=("$name:$text"); done
+    } < <($words[1] '(complete)' "${(@Q)words[2,CURRENT]}" 2>/dev/null)
+    if ((begin > 0)); then
+        words=("${(@)words[begin+1,-1]}")
+        ((CURRENT -= begin))
+        _normal
         return
     fi
-    if [[ $words[2] == run ]]; then
-        local i=3 begin=0
-        while ((i < CURRENT)); do
-            case $words[i] in
-                --) begin=$((i + 1)); break ;;
-                -*=*) ((i += 1)) ;;
-                `+valueFlags("run", "|")+`) ((i += 2)) ;;
-                -*) ((i += 1)) ;;
-                *) begin=$i; break ;;
-            esac
-        done
-        if ((begin > 0)); then
-            words=("${(@)words[begin,-1]}")
-            ((CURRENT -= begin - 1))
-            _normal
-            return
-        fi
-    fi
-    case $words[2] in
-`)
-	for _, c := range completion() {
-		fmt.Fprintf(out, "        %s)\n            case $words[CURRENT-1] in\n", c.name)
-		for _, f := range c.flags {
-			switch {
-			case f.values != nil:
-				fmt.Fprintf(out, "                -%s|--%s) compadd -- %s; return ;;\n", f.name, f.name,
-					strings.Join(f.values, " "))
-			case f.file:
-				fmt.Fprintf(out, "                -%s|--%s) _files; return ;;\n", f.name, f.name)
-			case f.takesValue:
-				fmt.Fprintf(out, "                -%s|--%s) _message -r %s; return ;;\n", f.name, f.name,
-					zshQuoted(f.text))
-			}
-		}
-		fmt.Fprint(out, "            esac\n            choices=(\n")
-		for _, f := range c.flags {
-			fmt.Fprintf(out, "                %s\n", zshChoice("-"+f.name, f.text))
-		}
-		fmt.Fprint(out, "            )\n            _describe -o -t flags flag choices\n")
-		if len(c.words) > 0 {
-			fmt.Fprintf(out, "            compadd -- %s\n", strings.Join(c.words, " "))
-		}
-		if c.name == "run" { // the command may begin here, without --
-			fmt.Fprint(out, "            [[ $words[CURRENT] == -* ]] || _command_names -e\n")
-		}
-		fmt.Fprint(out, "            ;;\n")
-	}
-	fmt.Fprint(out, `    esac
+    (($#choices)) && _describe -o -t values value choices
+    case $kind in
+        files) _files ;;
+        commands) _command_names -e ;;
+    esac
 }
 if [[ $funcstack[1] == _redlock ]]; then
     _redlock "$@"
@@ -245,76 +90,122 @@ else
     (($+functions[compdef])) || { autoload -Uz compinit && compinit; }
     compdef _redlock redlock
 fi
-`)
-}
-
-// zshChoice is an entry for _describe.
-func zshChoice(name, text string) string {
-	return zshQuoted(name + ":" + strings.ReplaceAll(text, ":", `\:`))
-}
-
-func zshQuoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
-
-// writeFish writes completions for fish, and functions that find the command of redlock run.
-func writeFish(out io.Writer) {
-	fmt.Fprint(out, `# The command that redlock run runs, as far as it has been typed; false if it has not begun.
-function __redlock_command
+`,
+	"fish": `function __redlock_complete
     set -l words (commandline -opc)
-    test "$words[2]" = run; or return 1
-    set -e words[1..2]
-    while set -q words[1]
-        switch $words[1]
-            case --
-                set -e words[1]
-                string join \n -- $words
-                return 0
-            case '-*=*'
-                set -e words[1]
-            case `+valueFlags("run", " ")+`
-                set -e words[1]
-                set -e words[1]
-            case '-*'
-                set -e words[1]
-            case '*'
-                string join \n -- $words
-                return 0
-        end
+    set -l answer ($words[1] '(complete)' $words[2..] (commandline -ct) 2>/dev/null)
+    set -l first (string split ' ' -- $answer[1])
+    if test "$first[1]" -gt 0
+        set -l run (string escape -- $words[(math $first[1] + 1)..])
+        complete --do-complete=(string join ' ' -- $run (commandline -ct))
+        return
     end
-    return 1
+    printf '%s\n' $answer[2..]
+    switch $first[2]
+        case files
+            __fish_complete_path (commandline -ct)
+        case commands
+            complete --do-complete=(commandline -ct)
+    end
 end
-function __redlock_complete_command
-    complete --do-complete=(string join ' ' -- (string escape -- (__redlock_command)) (commandline -ct))
-end
-function __redlock_is
-    set -l words (commandline -opc)
-    test "$words[2]" = $argv[1]; and not __redlock_command >/dev/null
-end
-complete -c redlock -f
-complete -c redlock -n '__redlock_command >/dev/null' -a '(__redlock_complete_command)'
-complete -c redlock -n '__redlock_is run' -a '(
-    string match -q -- "-*" (commandline -ct); or complete --do-complete=(commandline -ct))'
-`)
-	for _, c := range completion() {
-		fmt.Fprintf(out, "complete -c redlock -n 'test (count (commandline -opc)) = 1' -a %s -d %s\n", c.name,
-			quoted(c.summary))
-		for _, f := range c.flags {
-			takes := ""
-			switch {
-			case f.values != nil:
-				takes = " -x -a " + quoted(strings.Join(f.values, " "))
-			case f.file:
-				takes = " -r -F"
-			case f.takesValue:
-				takes = " -x"
-			}
-			fmt.Fprintf(out, "complete -c redlock -n '__redlock_is %s' -o %s%s -d %s\n", c.name, f.name, takes,
-				quoted(f.text))
-		}
-		if len(c.words) > 0 {
-			fmt.Fprintf(out, "complete -c redlock -n '__redlock_is %s' -a %s\n", c.name,
-				quoted(strings.Join(c.words, " ")))
+complete -c redlock -f -a '(__redlock_complete)'
+`,
+}
+
+// complete prints what may follow these words of a command line, without the program's name. The last word is not
+// complete. The first line has the place of the command that redlock run runs, 0 before it, and whether "files" or
+// "commands" may follow, or "-". Each other line has a word that may follow, and its meaning.
+func complete(out io.Writer, words []string) {
+	kind, choices := following(words)
+	fmt.Fprintln(out, kind)
+	last := words[len(words)-1]
+	if last == "=" { // bash takes -flag=value for three words
+		last = ""
+	}
+	for _, c := range choices {
+		if strings.HasPrefix(c.word, last) {
+			fmt.Fprintf(out, "%s\t%s\n", c.word, c.meaning)
 		}
 	}
+}
+
+type choice struct{ word, meaning string }
+
+// following returns the first line of complete, and the words of the others.
+func following(words []string) (kind string, choices []choice) {
+	last := len(words) - 1
+	if last == 0 || words[0] == "help" {
+		for _, c := range commands() {
+			choices = append(choices, choice{c.name, c.summary})
+		}
+		return "0 -", append(choices, choice{"help", "explain a command"})
+	}
+	c, err := find(words[0])
+	if err != nil {
+		return "0 -", nil
+	}
+	fs := newFlags(c.name)
+	c.setup(fs)
+	switch begin := commandAt(fs, words); {
+	case c.name != "run" || begin == 0:
+	case begin == last:
+		return fmt.Sprint(begin+1, " commands"), nil
+	default:
+		return fmt.Sprint(begin+1, " files"), nil
+	}
+	before := words[last-1]
+	if before == "=" && last > 1 {
+		before = words[last-2]
+	}
+	switch value := valueOf(fs, before); {
+	case before == "-log" || before == "--log":
+		return "0 -", []choice{{"text", ""}, {"json", ""}}
+	case value == "file":
+		return "0 files", nil
+	case value != "":
+		return "0 -", nil
+	}
+	fs.VisitAll(func(f *flag.Flag) {
+		if _, meaning := flag.UnquoteUsage(f); f.Name != "password" { // which a command line must not have
+			choices = append(choices, choice{"-" + f.Name, meaning})
+		}
+	})
+	choices = append(choices, choice{"-h", "explain the command"})
+	switch {
+	case c.name == "completion":
+		choices = append(choices, choice{"bash", ""}, choice{"zsh", ""}, choice{"fish", ""})
+	case c.name == "run" && !strings.HasPrefix(words[last], "-"): // the command may begin here, without --
+		return "0 commands", choices
+	}
+	return "0 -", choices
+}
+
+// valueOf names the value that follows this flag; "" if none does.
+func valueOf(fs *flag.FlagSet, word string) (value string) {
+	name := strings.TrimPrefix(strings.TrimPrefix(word, "-"), "-")
+	if f := fs.Lookup(name); f != nil && name != word {
+		value, _ = flag.UnquoteUsage(f)
+	}
+	return value
+}
+
+// commandAt returns the place of the command that redlock run runs; 0 if it has not begun.
+func commandAt(fs *flag.FlagSet, words []string) int {
+	for i := 1; i < len(words)-1; {
+		switch {
+		case words[i] == "--":
+			return i + 1
+		case !strings.HasPrefix(words[i], "-"):
+			return i
+		case words[i+1] == "=":
+			i += 3
+		case valueOf(fs, words[i]) != "":
+			i += 2
+		default:
+			i++
+		}
+	}
+	return 0
 }
 
 func commandNames() []string {
@@ -323,9 +214,4 @@ func commandNames() []string {
 		names = append(names, c.name)
 	}
 	return names
-}
-
-// quoted quotes a text for fish.
-func quoted(text string) string {
-	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
 }

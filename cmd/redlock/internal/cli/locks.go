@@ -37,9 +37,6 @@ type lockFlags struct {
 	logJSON           bool
 }
 
-// logForms are the values of -log.
-var logForms = []string{"text", "json"}
-
 func (f *lockFlags) define(fs *flag.FlagSet) {
 	f.defineWhat(fs)
 	durationVar(fs, &f.grace, "grace", 0, "`time` from SIGTERM to SIGKILL when the lock is being lost, at most half "+
@@ -83,7 +80,7 @@ func (f *lockFlags) defineWhat(fs *flag.FlagSet) {
 	const logText = "`form` of the messages on standard error: text, or json, one line for each event of -v (default " +
 		"text)"
 	fs.Func("log", logText, func(value string) error {
-		if !slices.Contains(logForms, value) {
+		if value != "text" && value != "json" {
 			return errors.New("want text or json")
 		}
 		f.logJSON = value == "json"
