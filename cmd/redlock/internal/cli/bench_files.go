@@ -63,7 +63,8 @@ func (b *bench) compareFiles(t *terminal, paths []string) error {
 		return err
 	}
 	defer files.discard()
-	if err := firstError(b.printComparison(t, last), files.keep(last, old, true)); err != nil {
+	printed := t.print(b.json, last.Comparison, func(out io.Writer) { writeComparison(out, last.Comparison) })
+	if err := firstError(printed, files.keep(last, old, true)); err != nil {
 		return err
 	}
 	return b.verdict(&benchmark.Report{Comparison: last.Comparison})

@@ -39,11 +39,6 @@ func (b *bench) print(t *terminal, r *benchmark.Report) error {
 	})
 }
 
-// printComparison prints a comparison of files, without measurements.
-func (b *bench) printComparison(t *terminal, r *benchmark.Report) error {
-	return t.print(b.json, r.Comparison, func(out io.Writer) { writeComparison(out, r.Comparison) })
-}
-
 // writeHistograms writes a line for each measure, over one logarithmic axis. The highest column of a line is its
 // fullest.
 func writeHistograms(out io.Writer, t *terminal, r *benchmark.Report) {

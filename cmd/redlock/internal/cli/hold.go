@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -217,7 +218,7 @@ func (t *taker) print(io *terminal, asJSON bool, r receipt) error {
 		r.Keys = t.keys
 	}
 	if asJSON {
-		return writeJSONLine(io.out, r)
+		return json.NewEncoder(io.out).Encode(r) // in one piece, because a reader may read line by line
 	}
 	words := []string{string(r.Event)}
 	for _, key := range t.keys {

@@ -135,22 +135,11 @@ func (l *lister) look(ctx context.Context, f *fleet) *listing {
 		keys, list.More = keys[:l.limit], len(keys)-l.limit
 	}
 	replies := askAll(ctx, len(f.all), listTimeout, func(ctx context.Context, i int) []*single.Call {
-		if list.Masters[i].Error != "" {
-			return nil
-		}
-		return inspectAll(ctx, f.all[i], keys)
+		return inspectAll(ctx, f.all[i], keys, &list.Masters[i])
 	})
 	for n, key := range keys {
-		if lock, some := judge(f, key, func(i int) *single.Call { return callAt(replies[i], n) }); some {
+		if lock, some := judge(f, key, func(i int) *single.Call { return replies[i][n] }); some {
 			list.Locks = append(list.Locks, lock)
-		}
-	}
-	// A master that has answered the first question, but not the whole second one, counts as silent.
-	for i := range list.Masters {
-		for _, c := range replies[i] {
-			if err := unanswered(c); err != nil && list.Masters[i].Error == "" {
-				list.Masters[i].Error = hidePasswords(err.Error())
-			}
 		}
 	}
 	list.seenAll = list.sawAll()
@@ -178,34 +167,36 @@ func (l *lister) search(ctx context.Context, m *single.Master) (found []string, 
 	return found, done, err
 }
 
-// inspectAll asks a master about each key.
-func inspectAll(ctx context.Context, m *single.Master, keys []string) []*single.Call {
+// inspectAll asks a master about each key. A master that has failed before is not asked. If it does not answer all of
+// these questions, it has failed now.
+func inspectAll(ctx context.Context, m *single.Master, keys []string, seen *listedMaster) []*single.Call {
 	calls := make([]*single.Call, len(keys))
 	for i, key := range keys {
 		calls[i] = &single.Call{Request: &single.Request{Op: single.Inspect, Keys: []string{key}}}
 	}
+	if seen.Error != "" {
+		for _, c := range calls {
+			c.Err = errNotAsked
+		}
+		return calls
+	}
 	for page := range slices.Chunk(calls, inspectPage) {
 		m.Do(ctx, page)
+	}
+	for _, c := range calls {
+		if err := unanswered(c); err != nil && seen.Error == "" {
+			seen.Error = hidePasswords(err.Error())
+		}
 	}
 	return calls
 }
 
+var errNotAsked = errors.New("not asked")
+
 // unanswered returns the reason why a call has no answer. Data other than a lock are one.
 func unanswered(c *single.Call) error {
-	switch {
-	case c == nil:
-		return errNotAsked
-	case redis.HasErrorPrefix(c.Err, "WRONGTYPE"):
+	if redis.HasErrorPrefix(c.Err, "WRONGTYPE") {
 		return nil
 	}
 	return c.Err
-}
-
-var errNotAsked = errors.New("not asked")
-
-func callAt(calls []*single.Call, n int) *single.Call {
-	if n >= len(calls) {
-		return nil
-	}
-	return calls[n]
 }

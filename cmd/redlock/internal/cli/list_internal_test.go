@@ -64,7 +64,7 @@ func TestTheMastersAnswersAboutAKeyAreJudgedByQuorum(t *testing.T) {
 			one, []*single.Call{plain("x", s), plain("y", s), free}, "leftover", 0, s,
 		},
 		"one does not answer":  {one, []*single.Call{plain("x", s), free, down}, "unknown", 0, s},
-		"one was not asked":    {one, []*single.Call{plain("x", s), free, nil}, "unknown", 0, s},
+		"one was not asked":    {one, []*single.Call{plain("x", s), free, {Err: errNotAsked}}, "unknown", 0, s},
 		"something else there": {one, []*single.Call{plain("x", s), free, foreign}, "leftover", 0, s},
 		"readers": {
 			one, []*single.Call{shared(a + b), shared(b + a), shared(a)}, "held", 2, s,

@@ -19,7 +19,7 @@ func judge(f *fleet, key string, answer func(i int) *single.Call) (lock listedLo
 	answers := make(inspect.Answers, len(f.all))
 	for i := range f.all {
 		c := answer(i)
-		if c == nil || c.Err != nil || c.Reply.Outcome != single.Granted || c.Reply.Holds == nil &&
+		if c.Err != nil || c.Reply.Outcome != single.Granted || c.Reply.Holds == nil &&
 			!isLock(c.Reply.TTL, c.Reply.Holder) {
 			continue
 		}

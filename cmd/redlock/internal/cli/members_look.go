@@ -251,10 +251,11 @@ func lookLikeLocks(ctx context.Context, c redis.UniversalClient, keys []string) 
 		if len(value) == valueStart { // the middle, of a published text, does not matter
 			value += ends[i].Val()
 		}
+		_, isHold := single.HoldOf(value)
 		switch {
 		case redis.HasErrorPrefix(err, "WRONGTYPE") && ttl > 0:
 			sets = append(sets, lookalike{key, "(shared or reentrant)", ttl})
-		case isHold(value) && ttl > 0:
+		case isHold && ttl > 0:
 			locks = append(locks, lookalike{key, "(shared or reentrant)", ttl})
 		case err != nil || !isLock(ttl, value):
 			continue
@@ -294,12 +295,6 @@ func setsOfHolds(ctx context.Context, c redis.UniversalClient, keys []lookalike)
 		}
 	}
 	return keys[:n], err
-}
-
-// isHold reports whether a string begins with a hold of a shared or reentrant lock.
-func isHold(start string) bool {
-	_, hold := single.HoldOf(start)
-	return hold
 }
 
 // isLock reports whether a string with this ttl may be a plain lock.

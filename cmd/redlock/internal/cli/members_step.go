@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -135,11 +136,8 @@ func (s *membership) blocking(own uint64, report *audit.Report) []string {
 	}
 	for _, f := range together(report.Findings) {
 		if f.Severity >= audit.Risk && !s.isDown(f.Master) {
-			about := f.Master
-			if about == "" {
-				about = "the set of masters"
-			}
-			why = append(why, fmt.Sprintf("%s: %s: %s", f.Severity, about, oneLine(hidePasswords(f.What))))
+			why = append(why, fmt.Sprintf("%s: %s: %s", f.Severity, cmp.Or(f.Master, "the set of masters"),
+				oneLine(hidePasswords(f.What))))
 		}
 	}
 	if known := s.greatest(); own == 0 && known > 0 {

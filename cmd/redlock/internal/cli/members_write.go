@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -68,7 +69,7 @@ func (s *membership) write(out io.Writer, next step) {
 			fmt.Fprintf(&errs, "%s: %s\n", name, shown(m.err))
 			continue
 		}
-		rows = append(rows, append([]string{name, orUnknown(oneLine(m.role))}, m.cells()...))
+		rows = append(rows, append([]string{name, cmp.Or(oneLine(m.role), "?")}, m.cells()...))
 	}
 	writeTable(out, s.fleet.withSets(rows))
 	if errs.Len() > 0 {
@@ -97,13 +98,6 @@ func (m *member) cells() []string {
 		locks += " or more"
 	}
 	return []string{generation, clients, locks, longest}
-}
-
-func orUnknown(text string) string {
-	if text == "" {
-		return "?"
-	}
-	return text
 }
 
 // writeUsers prints who uses which masters.

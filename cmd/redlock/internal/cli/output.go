@@ -42,12 +42,6 @@ func (t *terminal) print(asJSON bool, v any, write func(io.Writer)) error {
 	return writeWhole(t.out, write)
 }
 
-// writeJSONLine writes v as one line and in one piece, because a reader may read line by line.
-func writeJSONLine(out io.Writer, v any) error {
-	// Encode writes to memory, and these fields always encode.
-	return writeWhole(out, func(out io.Writer) { _ = json.NewEncoder(out).Encode(v) })
-}
-
 func writeJSON(out io.Writer, v any) error {
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")
