@@ -17,7 +17,12 @@ const lookEvery = 10 * time.Millisecond
 func (s *Show) play(ctx context.Context) {
 	n := len(s.fleet.urls)
 	if !s.fleet.ours() {
-		s.playWithoutStopping(ctx)
+		s.say("note", "these masters are not this program's to stop: it shows the lock changing hands and a refusal.\n"+
+			"Stop one yourself while it runs, and see.\n"+
+			"Replacing one is left out: that takes a master which it was not given.")
+		s.handoffs(ctx, fmt.Sprintf("%d masters of yours", n))
+		s.refusalOfAHeldLock(ctx)
+		s.handoffs(ctx, "and on it goes")
 		return
 	}
 	s.handoffs(ctx, fmt.Sprintf("all %d masters answer", n))
@@ -33,17 +38,6 @@ func (s *Show) play(ctx context.Context) {
 	s.replace(ctx, replacement{leave: []int{n - 2}, dead: true})
 }
 
-// playWithoutStopping is for masters that the show must not stop.
-func (s *Show) playWithoutStopping(ctx context.Context) {
-	n := len(s.fleet.urls)
-	s.say("note", "these masters are not this program's to stop: it shows the lock changing hands and a refusal.\n"+
-		"Stop one yourself while it runs, and see.\n"+
-		"Replacing one is left out: that takes a master which it was not given.")
-	s.handoffs(ctx, fmt.Sprintf("%d masters of yours", n))
-	s.refusalOfAHeldLock(ctx)
-	s.handoffs(ctx, "and on it goes")
-}
-
 // handoffs shows the lock changing hands.
 func (s *Show) handoffs(ctx context.Context, title string) {
 	if ctx.Err() != nil {
@@ -51,15 +45,12 @@ func (s *Show) handoffs(ctx context.Context, title string) {
 	}
 	a := s.begin(title)
 	shown := s.until(ctx, func() bool { return s.changesHands(a) })
-	if ctx.Err() != nil {
-		return
-	}
 	t := s.board.tally(a)
 	detail := fmt.Sprintf("%d times, %d workers", t.acquisitions, t.winners)
 	if q, refused := s.board.refused(); refused && !shown {
 		detail += "; " + q.Error()
 	}
-	s.check(title+": it changes hands", shown, detail)
+	s.judge(ctx, title+": it changes hands", shown, detail)
 }
 
 func (s *Show) changesHands(a *actState) bool {
@@ -74,7 +65,7 @@ func (s *Show) outage(ctx context.Context) {
 	}
 	n := len(s.fleet.urls)
 	a := s.begin(fmt.Sprintf("%d of %d stopped: no quorum", redlock.Quorum(n), n))
-	s.board.outageBegins()
+	s.board.locked(func() { s.board.outage.from = time.Now() })
 	s.stop(1)
 	// A vote cast before the master stopped may take as long as a request to arrive, and a held lock stays held. So the
 	// check begins after that.
@@ -88,11 +79,8 @@ func (s *Show) outage(ctx context.Context) {
 		}
 		return told
 	})
-	if ctx.Err() != nil {
-		return
-	}
 	t := s.board.tally(a)
-	s.check("without a quorum no worker gets the lock", shown && !t.lastGrant.After(settled),
+	s.judge(ctx, "without a quorum no worker gets the lock", shown && !t.lastGrant.After(settled),
 		fmt.Sprintf("%d attempts refused", t.refusals))
 }
 
@@ -152,7 +140,7 @@ func (s *Show) resume(ctx context.Context) {
 	}
 	n := len(s.fleet.urls)
 	a := s.begin("the masters are back")
-	s.board.outageEnds()
+	s.board.locked(func() { s.board.outage.to = time.Now() })
 	back := time.Now()
 	if err := s.fleet.restart(); err != nil {
 		s.check("masters come back", false, err.Error())
@@ -168,9 +156,7 @@ func (s *Show) resume(ctx context.Context) {
 		}
 		return s.changesHands(a)
 	})
-	if ctx.Err() == nil {
-		s.check("service resumes", shown, fmt.Sprintf("%v after the masters were back", round(resumed)))
-	}
+	s.judge(ctx, "service resumes", shown, fmt.Sprintf("%v after the masters were back", round(resumed)))
 }
 
 // refusalOfAHeldLock shows the error of an attempt on a held lock.
@@ -236,6 +222,13 @@ func (s *Show) say(kind, text string) { s.tell(Event{Kind: kind, Text: text}) }
 
 func (s *Show) check(what string, ok bool, detail string) {
 	s.checks = append(s.checks, Check{What: what, OK: ok, Detail: detail})
+}
+
+// judge is check for an act, of which nothing is known if the show was interrupted meanwhile.
+func (s *Show) judge(ctx context.Context, what string, ok bool, detail string) {
+	if ctx.Err() == nil {
+		s.check(what, ok, detail)
+	}
 }
 
 // progress reports every second how far the show is.

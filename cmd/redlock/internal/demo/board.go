@@ -23,8 +23,8 @@ type board struct {
 	up       []bool
 	workers  []workerState
 	acts     []*actState
-	outage   window
-	refusal  error // the observer's last refusal
+	outage   window // the time without a possible quorum
+	refusal  error  // the observer's last refusal
 	failures []error
 }
 
@@ -59,21 +59,23 @@ func (w window) touches(from, to time.Time) bool {
 }
 
 func newBoard(addrs []string, workers int, r *resource) *board {
-	b := &board{
-		resource: r, members: len(addrs), addrs: addrs, up: make([]bool, len(addrs)),
+	return &board{
+		resource: r, members: len(addrs), addrs: addrs, up: slices.Repeat([]bool{true}, len(addrs)),
 		workers: make([]workerState, workers),
 	}
-	for i := range b.up {
-		b.up[i] = true
-	}
-	return b
+}
+
+func (b *board) locked(do func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	do()
 }
 
 func (b *board) begin() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.began = time.Now()
-	b.acts = []*actState{newAct("", b.began)} // named by the first call of act
+	b.locked(func() {
+		b.began = time.Now()
+		b.acts = []*actState{newAct("", b.began)} // named by the first call of act
+	})
 }
 
 func newAct(title string, now time.Time) *actState {
@@ -114,11 +116,7 @@ func (b *board) act(title string) *actState {
 }
 
 // step begins the next part of the present act.
-func (b *board) step(text string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.currentLocked().step = text
-}
+func (b *board) step(text string) { b.locked(func() { b.currentLocked().step = text }) }
 
 // taken counts the acquisitions of an act with each list of masters.
 func (b *board) taken(a *actState) map[list]int {
@@ -177,10 +175,7 @@ func (b *board) acquired(worker int, lock *redlock.Lock, asked time.Time, with l
 }
 
 func (b *board) released(worker int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	w := &b.workers[worker]
-	w.lock, w.since = nil, time.Now()
+	b.locked(func() { b.workers[worker].lock, b.workers[worker].since = nil, time.Now() })
 }
 
 // observed notes one acquisition by the observer that began then and ended now.
@@ -198,17 +193,11 @@ func (b *board) observed(began time.Time, err error) {
 }
 
 // failed records an error that no part of the show expects.
-func (b *board) failed(err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.failures = append(b.failures, err)
-}
+func (b *board) failed(err error) { b.locked(func() { b.failures = append(b.failures, err) }) }
 
 // add records a new master, which is up.
 func (b *board) add(addr string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.addrs, b.up = append(b.addrs, addr), append(b.up, true)
+	b.locked(func() { b.addrs, b.up = append(b.addrs, addr), append(b.up, true) })
 }
 
 func (b *board) setUp(i int, up bool) (changed bool) {
@@ -220,24 +209,7 @@ func (b *board) setUp(i int, up bool) (changed bool) {
 }
 
 func (b *board) allUp() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for i := range b.up {
-		b.up[i] = true
-	}
-}
-
-// outageBegins and outageEnds mark the time without a possible quorum.
-func (b *board) outageBegins() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.outage.from = time.Now()
-}
-
-func (b *board) outageEnds() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.outage.to = time.Now()
+	b.locked(func() { b.up = slices.Repeat([]bool{true}, len(b.up)) })
 }
 
 // refused returns the observer's last refusal, and false if there was none.

@@ -50,7 +50,7 @@ type Film struct{ h history }
 // Frame adds a snapshot and draws it.
 func (f *Film) Frame(v Snapshot, log []string, width, height int, style term.Style) []string {
 	f.h.add(v)
-	return picture(v, &f.h, log, width, height, style)
+	return picture(v, f.h, log, width, height, style)
 }
 
 // Squeezed is how many columns remain of the film when it has room for n.

@@ -15,7 +15,7 @@ import (
 const labelWidth = 30
 
 // picture returns one frame as lines of at most width, as many as fit height. log has the past events.
-func picture(v Snapshot, h *history, log []string, width, height int, style term.Style) []string {
+func picture(v Snapshot, h history, log []string, width, height int, style term.Style) []string {
 	if !Fits(width, height, len(v.Masters), len(v.Workers)) {
 		return []string{
 			fit(fmt.Sprintf("%5.1f s  %d. %s", v.At.Seconds(), v.Act, v.Title), width),

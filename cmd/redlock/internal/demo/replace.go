@@ -26,7 +26,6 @@ type exchange struct {
 	act           *actState
 	before, after []string
 	first, rest   []*process // in the order of their new lists
-	checks        []Check
 }
 
 // replace shows that locks go on and exclude each other while masters are exchanged, and that the new masters count
@@ -44,12 +43,8 @@ func (s *Show) replace(ctx context.Context, how replacement) {
 	if err == nil {
 		err = x.play(ctx)
 	}
-	if ctx.Err() != nil {
-		return
-	}
-	s.checks = append(s.checks, x.checks...)
 	if err != nil {
-		s.check(title, false, err.Error())
+		s.judge(ctx, title, false, err.Error())
 	}
 }
 
@@ -224,7 +219,8 @@ func (x *exchange) phase(ctx context.Context, p phase) {
 		return !slices.ContainsFunc(p.With, func(l list) bool { return now[l] < leastTaken })
 	})
 	p.Took, p.Lasted = took(), time.Since(began)
-	x.checks = append(x.checks, p.check())
+	c := p.check()
+	s.judge(ctx, c.What, c.OK, c.Detail)
 }
 
 // check judges the phase: every list in use gave locks, no other list did, and the phase lasted long enough.
@@ -247,7 +243,8 @@ func (p phase) check() Check {
 // exclude has each of two processes try for a lock that the other one holds.
 func (x *exchange) exclude(ctx context.Context, between string, a, b *process) {
 	answers := []error{x.show.tried(ctx, a, b), x.show.tried(ctx, b, a)}
-	x.checks = append(x.checks, exclusion(between, answers))
+	c := exclusion(between, answers)
+	x.show.judge(ctx, c.What, c.OK, c.Detail)
 }
 
 // tried returns the error of a process that tries for a lock that another process holds. nil means that it got the

@@ -78,7 +78,7 @@ func (s *Screen) draw() {
 	s.mu.Lock()
 	s.history.add(v)
 	width, height := s.size()
-	lines := picture(v, &s.history, s.log, width, height, s.style)
+	lines := picture(v, s.history, s.log, width, height, s.style)
 	s.mu.Unlock()
 	var b strings.Builder
 	b.WriteString(home)
@@ -130,9 +130,7 @@ func (s *Screen) Diagram(width int) []string {
 }
 
 // history is the content of the diagram, one moment a column.
-type history struct {
-	columns []column
-}
+type history []column
 
 // column is one moment: bit i of each word is worker or master i. There are at most 64 of each.
 type column struct {
@@ -160,26 +158,23 @@ func (h *history) add(v Snapshot) {
 			c.up |= 1 << i
 		}
 	}
-	for time.Duration(len(h.columns))*columnEvery <= v.At {
-		h.columns = append(h.columns, c)
+	for time.Duration(len(*h))*columnEvery <= v.At {
+		*h = append(*h, c)
 	}
 }
 
 // last returns the newest n columns.
-func (h *history) last(n int) []column {
-	return h.columns[max(0, len(h.columns)-max(n, 0)):]
-}
+func (h history) last(n int) []column { return h[max(0, len(h)-max(n, 0)):] }
 
 // squeezed returns n moments, evenly spread over all columns. Each column stays a moment, so two workers in one column
 // always mean two at once.
-func (h *history) squeezed(n int) []column {
-	total := len(h.columns)
-	if n <= 0 || total <= n {
-		return h.columns
+func (h history) squeezed(n int) []column {
+	if n <= 0 || len(h) <= n {
+		return h
 	}
 	out := make([]column, n)
 	for i := range out {
-		out[i] = h.columns[i*total/n]
+		out[i] = h[i*len(h)/n]
 	}
 	return out
 }
