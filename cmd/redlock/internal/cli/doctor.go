@@ -80,7 +80,7 @@ func (d *doctor) run(ctx context.Context, t *terminal, args []string) error {
 	}
 	err = t.print(d.json, auditJSON(report, masters), func(out io.Writer) { writeAudit(out, report, masters) })
 	if d.textfile != "" {
-		err = firstError(err, writeTextfile(d.textfile, auditGauges(report, masters)...))
+		err = firstError(err, writeTextfile(d.textfile, auditGauges(report, masters)))
 	}
 	switch worst := report.Worst(); {
 	case err != nil:
@@ -174,9 +174,17 @@ func auditJSON(a *audit.Report, f *fleet) auditDocument {
 }
 
 // auditGauges returns the metrics of an audit. Metrics that package promobserver also has use the same names.
-func auditGauges(a *audit.Report, f *fleet) []textfile.Gauge {
+func auditGauges(a *audit.Report, f *fleet) *textfile.Text {
 	usable := func(i int) bool { return a.Masters[i].Err == nil && a.Masters[i].Unusable == nil }
-	findings := textfile.Gauge{Name: "redlock_doctor_findings", Help: "What is wrong with the masters."}
+	margin := math.MaxInt
+	for _, set := range f.sets {
+		margin = min(margin, set.count(usable)-set.quorum())
+	}
+	text := &textfile.Text{}
+	text.One("redlock_masters", "Masters.", float64(len(f.all)))
+	text.One("redlock_quorum_margin", "Masters that grant locks, less the quorum: how many more may fail.",
+		float64(margin))
+	text.Gauge("redlock_doctor_findings", "What is wrong with the masters.")
 	for _, severity := range []audit.Severity{audit.Unsafe, audit.Risk, audit.Note} {
 		n := 0
 		for _, finding := range a.Findings {
@@ -184,32 +192,25 @@ func auditGauges(a *audit.Report, f *fleet) []textfile.Gauge {
 				n++
 			}
 		}
-		findings.Series = append(findings.Series,
-			textfile.Series{Labels: []string{"severity", severity.String()}, Value: float64(n)})
+		text.Add("redlock_doctor_findings", float64(n), "severity", severity.String())
 	}
-	up := textfile.Gauge{Name: "redlock_doctor_usable", Help: "1 for a master that grants locks."}
-	trip := textfile.Gauge{Name: "redlock_doctor_round_trip_seconds", Help: "How long a master takes to answer."}
-	ahead := textfile.Gauge{
-		Name: "redlock_doctor_clock_ahead_seconds", Help: "By how much the clock of a master is ahead of this " +
-			"machine's.",
-	}
+	text.Gauge("redlock_doctor_usable", "1 for a master that grants locks.")
 	for i, m := range a.Masters {
-		labels := []string{"master", m.Name}
-		up.Series = append(up.Series, textfile.Series{Labels: labels, Value: number01(usable(i))})
-		if m.Latency > 0 {
-			trip.Series = append(trip.Series, textfile.Series{Labels: labels, Value: m.Latency.Seconds()})
-			ahead.Series = append(ahead.Series, textfile.Series{Labels: labels, Value: m.ClockOffset.Seconds()})
-		}
+		text.Add("redlock_doctor_usable", number01(usable(i)), "master", m.Name)
 	}
-	margin := math.MaxInt
-	for _, set := range f.sets {
-		margin = min(margin, set.count(usable)-set.quorum())
+	answered := slices.DeleteFunc(slices.Clone(a.Masters), func(m audit.MasterReport) bool { return m.Latency <= 0 })
+	if len(answered) == 0 {
+		return text
 	}
-	return []textfile.Gauge{
-		textfile.One("redlock_masters", "Masters.", float64(len(f.all))),
-		textfile.One("redlock_quorum_margin", "Masters that grant locks, less the quorum: how many more may fail.",
-			float64(margin)), findings, up, trip, ahead,
+	text.Gauge("redlock_doctor_round_trip_seconds", "How long a master takes to answer.")
+	for _, m := range answered {
+		text.Add("redlock_doctor_round_trip_seconds", m.Latency.Seconds(), "master", m.Name)
 	}
+	text.Gauge("redlock_doctor_clock_ahead_seconds", "By how much the clock of a master is ahead of this machine's.")
+	for _, m := range answered {
+		text.Add("redlock_doctor_clock_ahead_seconds", m.ClockOffset.Seconds(), "master", m.Name)
+	}
+	return text
 }
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

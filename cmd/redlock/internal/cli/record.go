@@ -45,7 +45,7 @@ func newRecord(path string, keys []string, fail func(error)) (*record, error) {
 func (r *record) waits() {
 	if r != nil {
 		r.waiting = true
-		r.fail(writeTextfile(r.path, r.now()...))
+		r.fail(writeTextfile(r.path, r.now()))
 	}
 }
 
@@ -53,7 +53,7 @@ func (r *record) waits() {
 func (r *record) acquired(h *held) {
 	if r != nil {
 		r.held, r.waiting, r.holding = h, false, true
-		r.fail(writeTextfile(r.path, r.now()...))
+		r.fail(writeTextfile(r.path, r.now()))
 	}
 }
 
@@ -63,27 +63,22 @@ func (r *record) ended(err error) error {
 		return nil
 	}
 	now, status := float64(time.Now().UnixMilli())/1000, asStatus(err).status
-	gauges := []textfile.Gauge{
-		textfile.One("redlock_run_end_time_seconds", "When the last run ended.", now, "key", r.key),
-		textfile.One("redlock_run_status", "The exit status of the last run.", float64(status), "key", r.key),
-	}
-	if r.held != nil {
-		gauges = append(gauges,
-			textfile.One("redlock_run_held_seconds", "For how long the last run held the lock.",
-				time.Since(r.held.since).Seconds(), "key", r.key))
-		if status == statusOK {
-			r.success = now
-		}
-	}
-	result := textfile.Gauge{Name: "redlock_run_result", Help: "1 for what became of the lock in the last run."}
-	for _, word := range results.Results() {
-		result.Series = append(result.Series,
-			textfile.Series{
-				Labels: []string{"key", r.key, "result", word}, Value: number01(word == r.result(status, err)),
-			})
-	}
 	r.waiting, r.holding = false, false
-	return writeTextfile(r.path, append(r.now(), append(gauges, result)...)...)
+	if r.held != nil && status == statusOK {
+		r.success = now
+	}
+	text := r.now()
+	text.One("redlock_run_end_time_seconds", "When the last run ended.", now, "key", r.key)
+	text.One("redlock_run_status", "The exit status of the last run.", float64(status), "key", r.key)
+	if r.held != nil {
+		text.One("redlock_run_held_seconds", "For how long the last run held the lock.",
+			time.Since(r.held.since).Seconds(), "key", r.key)
+	}
+	text.Gauge("redlock_run_result", "1 for what became of the lock in the last run.")
+	for _, word := range results.Results() {
+		text.Add("redlock_run_result", number01(word == r.result(status, err)), "key", r.key, "result", word)
+	}
+	return writeTextfile(r.path, text)
 }
 
 // result returns the word for the lock's fate.
@@ -100,21 +95,18 @@ func (r *record) result(status int, err error) string {
 }
 
 // now returns the metrics that are always known.
-func (r *record) now() []textfile.Gauge {
-	gauges := []textfile.Gauge{
-		textfile.One("redlock_waiting", "Callers that wait for the lock.", number01(r.waiting), "key", r.key),
-		textfile.One("redlock_held", "Locks that are held.", number01(r.holding), "key", r.key),
-	}
+func (r *record) now() *textfile.Text {
+	text := &textfile.Text{}
+	text.One("redlock_waiting", "Callers that wait for the lock.", number01(r.waiting), "key", r.key)
+	text.One("redlock_held", "Locks that are held.", number01(r.holding), "key", r.key)
 	if r.held != nil {
-		gauges = append(gauges,
-			textfile.One("redlock_run_waited_seconds", "For how long the last run waited for the lock.",
-				r.held.waited.Seconds(), "key", r.key))
+		text.One("redlock_run_waited_seconds", "For how long the last run waited for the lock.",
+			r.held.waited.Seconds(), "key", r.key)
 	}
 	if r.success > 0 {
-		gauges = append(gauges,
-			textfile.One(successTime, "When a run last ended with status 0.", r.success, "key", r.key))
+		text.One(successTime, "When a run last ended with status 0.", r.success, "key", r.key)
 	}
-	return gauges
+	return text
 }
 
 func number01(is bool) float64 {
@@ -125,10 +117,13 @@ func number01(is bool) float64 {
 }
 
 // writeTextfile writes a file that node_exporter, another user, may read.
-func writeTextfile(path string, gauges ...textfile.Gauge) error {
+func writeTextfile(path string, text *textfile.Text) error {
 	file, err := replace(path)
 	if err != nil {
 		return err
 	}
-	return file.finish(public, func(out io.Writer) error { return textfile.Write(out, gauges...) })
+	return file.finish(public, func(out io.Writer) error {
+		_, err := io.WriteString(out, text.String())
+		return err
+	})
 }

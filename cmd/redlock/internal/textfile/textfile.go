@@ -3,42 +3,27 @@ package textfile
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 )
 
-// Gauge is a metric with its series.
-type Gauge struct {
-	Name, Help string
-	Series     []Series
+// Text is metrics in the making.
+type Text struct{ strings.Builder }
+
+// Gauge begins a gauge.
+func (t *Text) Gauge(name, help string) {
+	fmt.Fprintf(t, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name)
 }
 
-// Series is one value of a gauge. Labels are names and values in turn.
-type Series struct {
-	Labels []string
-	Value  float64
+// Add adds a series to the gauge that was begun last. Labels are names and values in turn.
+func (t *Text) Add(name string, value float64, labels ...string) {
+	t.WriteString(Prefix(name, labels...) + strconv.FormatFloat(value, 'g', -1, 64) + "\n")
 }
 
-// One returns a gauge with one series.
-func One(name, help string, value float64, labels ...string) Gauge {
-	return Gauge{name, help, []Series{{labels, value}}}
-}
-
-// Write writes the gauges that have a series.
-func Write(out io.Writer, gauges ...Gauge) error {
-	var b strings.Builder
-	for _, g := range gauges {
-		if len(g.Series) == 0 {
-			continue
-		}
-		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s gauge\n", g.Name, g.Help, g.Name)
-		for _, s := range g.Series {
-			b.WriteString(Prefix(g.Name, s.Labels...) + strconv.FormatFloat(s.Value, 'g', -1, 64) + "\n")
-		}
-	}
-	_, err := io.WriteString(out, b.String())
-	return err
+// One adds a gauge with one series.
+func (t *Text) One(name, help string, value float64, labels ...string) {
+	t.Gauge(name, help)
+	t.Add(name, value, labels...)
 }
 
 // escaped is how the format writes the value of a label.

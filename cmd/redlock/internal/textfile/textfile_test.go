@@ -1,23 +1,20 @@
 package textfile_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/textfile"
 )
 
 func TestLabelsMayBeAnyBytes(t *testing.T) {
-	var b strings.Builder
-	gauge := textfile.One("held", "Locks.", 1.5, "key", "a\"\\\n\xff", "result", "ok")
-	if err := textfile.Write(&b, gauge, textfile.Gauge{Name: "none", Help: "Nothing."}); err != nil {
-		t.Fatal(err)
-	}
+	var b textfile.Text
+	labels := []string{"key", "a\"\\\n\xff", "result", "ok"}
+	b.One("held", "Locks.", 1.5, labels...)
 	const want = "# HELP held Locks.\n# TYPE held gauge\nheld{key=\"a\\\"\\\\\\n\uFFFD\",result=\"ok\"} 1.5\n"
 	if b.String() != want {
 		t.Errorf("%q, want %q", b.String(), want)
 	}
-	if got := textfile.Value(want, textfile.Prefix("held", gauge.Series[0].Labels...)); got != 1.5 {
+	if got := textfile.Value(want, textfile.Prefix("held", labels...)); got != 1.5 {
 		t.Errorf("read again: %v", got)
 	}
 	for _, text := range []string{"", "held 2\n", "held{key=\"b\"} x\n"} {
