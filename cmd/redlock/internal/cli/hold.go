@@ -84,20 +84,6 @@ type keeper struct {
 // noFD and noPID are no numbers of a descriptor and of a process.
 const noFD, noPID = -1, -1
 
-// receipt is the output of `redlock hold -json`.
-type receipt struct {
-	Event eventName `json:"event"` // acquired or lost
-	keyNames
-	Keys   []string `json:"keys,omitempty"` // of several
-	Slot   *int     `json:"slot,omitempty"`
-	Token  string   `json:"token,omitempty"` // as text: JSON's numbers are too small
-	Holder string   `json:"holder,omitempty"`
-	ID     string   `json:"id,omitempty"`
-	TTL    float64  `json:"ttl_seconds,omitempty"`
-	Waited float64  `json:"waited_seconds,omitempty"`
-	Reason string   `json:"reason,omitempty"` // why it was lost
-}
-
 func (k *keeper) run(ctx context.Context, t *terminal, args []string) error {
 	if len(args) > 0 {
 		return usage("hold: an argument after the flags, where none belongs; redlock run runs commands")
@@ -190,7 +176,7 @@ func (k *keeper) lost(t *terminal, why error) error {
 		reason += k.renewals.why()
 	}
 	err := &statusError{status: statusLost, err: fmt.Errorf("%s was lost: %s", k.what(), reason)}
-	if said := k.print(t, k.json, receipt{Event: eventLost, Reason: oneLine(hidePasswords(reason))}); said != nil {
+	if said := k.print(t, k.json, entry{Event: eventLost, Reason: oneLine(hidePasswords(reason))}); said != nil {
 		err.err = also(err.err, said)
 	}
 	return err
@@ -204,20 +190,17 @@ func endedBy(sig os.Signal) error {
 	return &statusError{status: statusSignal + number(sig), signal: sig}
 }
 
-// receipt returns the receipt of an acquired lock.
-func (t *taker) receipt(h *held) receipt {
-	return receipt{
+// receipt is what others may know of an acquired lock.
+func (t *taker) receipt(h *held) entry {
+	return entry{
 		Event: eventAcquired, Slot: h.slot, Token: t.token(h), Holder: owner.Show(h.Owner()), ID: h.ID(),
 		TTL: t.ttl.Seconds(), Waited: h.waited.Seconds(),
 	}
 }
 
-// print writes a line.
-func (t *taker) print(io *terminal, asJSON bool, r receipt) error {
-	if r.keyNames = namesOf(t.keys[0]); len(t.keys) > 1 {
-		r.Keys = t.keys
-	}
+func (t *taker) print(io *terminal, asJSON bool, r entry) error {
 	if asJSON {
+		r.setKeys(t.keys)
 		return json.NewEncoder(io.out).Encode(r) // in one piece, because a reader may read line by line
 	}
 	words := []string{string(r.Event)}

@@ -16,20 +16,28 @@ type journal struct {
 	quiet   bool
 }
 
-// entry is one line of a journal in JSON.
+// entry is an event in JSON: a line of a journal, or of the output of redlock hold.
 type entry struct {
-	Time     time.Time `json:"time"`
+	Time     time.Time `json:"time,omitzero"`
 	Event    eventName `json:"event"`
 	keyNames           // the first key of several
 	Keys     []string  `json:"keys,omitempty"` // of several
 	Slot     *int      `json:"slot,omitempty"`
-	Token    string    `json:"token,omitempty"`       // as text: JSON's numbers are too small
-	Holder   string    `json:"holder,omitempty"`      // holds the lock that is wanted
-	FreeIn   float64   `json:"ttl_seconds,omitempty"` // unless its holder renews it; -1: never free
+	Token    string    `json:"token,omitempty"`  // as text: JSON's numbers are too small
+	Holder   string    `json:"holder,omitempty"` // holds the lock
+	ID       string    `json:"id,omitempty"`
+	TTL      float64   `json:"ttl_seconds,omitempty"` // unless the holder renews it; -1: never free
 	Waited   float64   `json:"waited_seconds,omitempty"`
 	Held     float64   `json:"held_seconds,omitempty"`
 	Status   int       `json:"status,omitempty"` // of the exit
-	Message  string    `json:"message"`
+	Reason   string    `json:"reason,omitempty"` // why it was lost
+	Message  string    `json:"message,omitempty"`
+}
+
+func (e *entry) setKeys(keys []string) {
+	if e.keyNames = namesOf(keys[0]); len(keys) > 1 {
+		e.Keys = keys
+	}
 }
 
 // eventName is the kind of an event.
@@ -82,9 +90,7 @@ func (j *journal) write(e entry, text string) {
 		return
 	}
 	e.Time, e.Message = time.Now(), oneLine(hidePasswords(text))
-	if e.keyNames = namesOf(j.keys[0]); len(j.keys) > 1 {
-		e.Keys = j.keys
-	}
+	e.setKeys(j.keys)
 	line, err := json.Marshal(e)
 	if err != nil { // of these fields none can fail
 		j.notes.printf("redlock: %s", text)

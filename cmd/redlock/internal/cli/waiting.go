@@ -214,7 +214,7 @@ func (w *wait) sentence() string {
 
 func (w *wait) entry() entry {
 	return entry{
-		Event: eventWaiting, Holder: w.way.holder, FreeIn: seconds(w.left()), Waited: time.Since(w.began).Seconds(),
+		Event: eventWaiting, Holder: w.way.holder, TTL: seconds(w.left()), Waited: time.Since(w.began).Seconds(),
 	}
 }
 
