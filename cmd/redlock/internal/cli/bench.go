@@ -250,17 +250,23 @@ func progressLine(t *terminal, notes *notes) func(benchmark.Progress) {
 // results must be comparable.
 func (b *bench) target(old []*benchmark.Report) (target benchmark.Target, closeAll func(), err error) {
 	var fleets []*fleet
-	closeAll = func() {
+	closeFleets := func() {
 		for _, f := range fleets {
 			f.close()
 		}
 	}
 	var lockers []*redlock.Locker
+	defer func() {
+		if err != nil {
+			for _, l := range lockers {
+				closeSoon(l, confirmedTimeout)
+			}
+			closeFleets()
+		}
+	}()
 	for range 1 + b.config.Contenders {
 		l, f, err := b.masters.locker(nil)
 		if err != nil {
-			closeLockers(lockers)
-			closeAll()
 			return target, nil, err
 		}
 		fleets, lockers = append(fleets, f), append(lockers, l)
@@ -269,8 +275,6 @@ func (b *bench) target(old []*benchmark.Report) (target benchmark.Target, closeA
 	now := benchmark.SettingsOf(b.config, len(f.all))
 	for i, r := range old {
 		if err := benchmark.Comparable(r.Settings, now); err != nil {
-			closeLockers(lockers)
-			closeAll()
 			return target, nil, usage("bench: %s can't be compared with this run: %w", b.old[i], err)
 		}
 	}
@@ -282,11 +286,5 @@ func (b *bench) target(old []*benchmark.Report) (target benchmark.Target, closeA
 			}
 			return nil
 		},
-	}, closeAll, nil
-}
-
-func closeLockers(lockers []*redlock.Locker) {
-	for _, l := range lockers {
-		closeSoon(l, confirmedTimeout)
-	}
+	}, closeFleets, nil
 }

@@ -201,8 +201,10 @@ func dispatch(ctx context.Context, t *terminal, args []string) error {
 	case name == "":
 		writeHelp(t.err)
 		return usage("no command given")
+	case isHelp(name) && (len(args) == 1 || isHelp(args[1])):
+		return writeWhole(t.out, writeHelp)
 	case isHelp(name):
-		return help(t, args[1:])
+		return dispatch(ctx, t, []string{args[1], "-h"})
 	case slices.Contains([]string{"-version", "--version", "-v", "-V"}, name):
 		name = "version"
 	}
@@ -226,18 +228,6 @@ func dispatch(ctx context.Context, t *terminal, args []string) error {
 
 func isHelp(name string) bool {
 	return slices.Contains([]string{"help", "-h", "-help", "--help"}, name)
-}
-
-// help is `redlock help [command]`.
-func help(t *terminal, args []string) error {
-	if len(args) == 0 || isHelp(args[0]) {
-		return writeWhole(t.out, writeHelp)
-	}
-	c, err := find(args[0])
-	if err != nil {
-		return err
-	}
-	return writeWhole(t.out, func(out io.Writer) { writeCommandHelp(out, c) })
 }
 
 func find(name string) (command, error) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -83,7 +84,7 @@ func (m *members) run(ctx context.Context, t *terminal, args []string) error {
 	switch err := t.print(m.json, seen.document(next), func(out io.Writer) { seen.write(out, next) }); {
 	case err != nil:
 		return err
-	case seen.unreached() != nil || tooFew(report, masters):
+	case masters.short(seen.answers) != nil || tooFew(report, masters):
 		return silently(statusNoQuorum)
 	case !next.Safe:
 		return silently(statusNo)
@@ -94,17 +95,13 @@ func (m *members) run(ctx context.Context, t *terminal, args []string) error {
 // check refuses an announcement that would stop every process, and one that would not stop the processes that it
 // should.
 func (m *members) check(seen *membership) error {
-	known := seen.greatest()
-	from := known
-	if from == 0 {
-		from = m.masters.generation
-	}
+	known, set := seen.greatest(), seen.fleet.short(seen.reads)
+	from := cmp.Or(known, m.masters.generation)
 	switch {
 	case known > m.announce:
 		return exit(statusOutdated, "members: masters know generation %d already, which is greater than %d", known,
 			m.announce)
-	case from == 0 && m.announce > 1 && seen.unread() != nil:
-		set := seen.unread()
+	case from == 0 && m.announce > 1 && set != nil:
 		return exit(statusNoQuorum, "members: only %s tell which generation they know, and %d are needed to see "+
 			"whether -announce %d is one step", set.of(set.count(seen.reads)), set.quorum(), m.announce)
 	case from == 0 && m.announce > 1:

@@ -305,12 +305,6 @@ func (s *membership) answers(i int) bool { return s.members[i].err == nil }
 // reads reports whether the generation of master i was read.
 func (s *membership) reads(i int) bool { return s.answers(i) && s.members[i].unread == nil }
 
-// unread returns a set if fewer of its masters than a quorum reported their generation; nil if there is none.
-func (s *membership) unread() *masterSet { return s.fleet.short(s.reads) }
-
-// unreached returns a set if fewer of its masters than a quorum answer; nil if there is none.
-func (s *membership) unreached() *masterSet { return s.fleet.short(s.answers) }
-
 // isDown reports whether this is the name of a master that does not answer at all. Other findings about it have the
 // same cause, and it may be the reason for the exchange. A master that answers and refuses this client is another
 // matter.

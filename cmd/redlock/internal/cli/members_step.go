@@ -130,7 +130,7 @@ func (s *membership) untold() string {
 // blocking lists faults that must be repaired before any step.
 func (s *membership) blocking(own uint64, report *audit.Report) []string {
 	var why []string
-	if set := s.unreached(); set != nil {
+	if set := s.fleet.short(s.answers); set != nil {
 		why = append(why,
 			fmt.Sprintf("only %s can be used, and %d are needed", set.of(set.count(s.answers)), set.quorum()))
 	}
