@@ -2,6 +2,7 @@ package benchmark
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -54,13 +55,18 @@ func (r *run) keys() (keys []string, locks int) {
 // clean closes the Lockers, which releases their locks. It then removes all keys from all masters and checks that they
 // are gone. It works even if the run was interrupted.
 func (r *run) clean() Keys {
-	closeAll(append([]*redlock.Locker{r.target.Locker}, r.target.Contenders...))
+	var all sync.WaitGroup
+	soon, stop := context.WithTimeout(context.Background(), closeTimeout)
+	defer stop()
+	for _, l := range append([]*redlock.Locker{r.target.Locker}, r.target.Contenders...) {
+		all.Go(func() { _ = l.Close(soon) }) // keys in its error are removed next, or reported
+	}
+	all.Wait()
 	names, locks := r.keys()
 	k := Keys{Prefix: r.prefix, Made: locks}
 	ctx, cancel := context.WithTimeout(context.Background(), cleanTimeout)
 	defer cancel()
 	left, errs := make([]int, len(r.target.Masters)), make([]error, len(r.target.Masters))
-	var all sync.WaitGroup
 	for i, m := range r.target.Masters {
 		all.Go(func() { left[i], errs[i] = remove(ctx, m.Client(), names) })
 	}
@@ -74,30 +80,15 @@ func (r *run) clean() Keys {
 	return k
 }
 
-func closeAll(lockers []*redlock.Locker) {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-	defer cancel()
-	var all sync.WaitGroup
-	for _, l := range lockers {
-		all.Go(func() { _ = l.Close(ctx) }) // keys in its error are removed next, or reported
-	}
-	all.Wait()
-}
-
 // remove removes keys until none is left: an acquisition that was in progress when its Locker was closed may still
 // arrive.
 func remove(ctx context.Context, client redis.UniversalClient, names []string) (left int, err error) {
 	for {
-		may := sendEach(ctx, client, names, func(p redis.Pipeliner, name string) *redis.IntCmd {
-			return p.Del(ctx, name)
-		}, nil) == nil
-		left = 0
-		if err := sendEach(ctx, client, names, func(p redis.Pipeliner, name string) *redis.IntCmd {
-			return p.Exists(ctx, name)
-		}, &left); err != nil {
+		_, refused := sendEach(ctx, client, names, redis.Pipeliner.Del)
+		if left, err = sendEach(ctx, client, names, redis.Pipeliner.Exists); err != nil {
 			return 0, err
 		}
-		if left == 0 || !may || !sleep(ctx, cleanAgain) {
+		if left == 0 || refused != nil || !sleep(ctx, cleanAgain) {
 			return left, nil // a key that may not be removed is still there
 		}
 	}
@@ -106,25 +97,22 @@ func remove(ctx context.Context, client redis.UniversalClient, names []string) (
 // sendEach sends a command for each key separately, because the keys are in many slots of a cluster. It adds up the
 // results.
 func sendEach(ctx context.Context, client redis.UniversalClient, names []string,
-	send func(redis.Pipeliner, string) *redis.IntCmd, sum *int,
-) error {
-	for from := 0; from < len(names); from += keysAtOnce {
-		page := names[from:min(from+keysAtOnce, len(names))]
+	send func(redis.Pipeliner, context.Context, ...string) *redis.IntCmd,
+) (sum int, err error) {
+	for page := range slices.Chunk(names, keysAtOnce) {
 		var replies []*redis.IntCmd
 		_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for _, name := range page {
-				replies = append(replies, send(p, name))
+				replies = append(replies, send(p, ctx, name))
 			}
 			return nil
 		})
 		if err != nil {
-			return err
+			return 0, err
 		}
 		for _, reply := range replies {
-			if sum != nil {
-				*sum += int(reply.Val())
-			}
+			sum += int(reply.Val())
 		}
 	}
-	return nil
+	return sum, nil
 }

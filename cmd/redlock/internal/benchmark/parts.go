@@ -50,9 +50,6 @@ type window struct {
 	series map[string]*series
 }
 
-// of returns the series of a measure.
-func (w *window) of(name string) *series { return w.series[name] }
-
 // play measures a part, and returns when all its operations have ended or were cut off.
 func (w *window) play(ctx context.Context, part int) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -69,7 +66,7 @@ func (w *window) roundTrips(ctx context.Context) {
 		if !w.usable[i] {
 			continue
 		}
-		pings, s := newPace(w.config, 1, time.Now(), w.length), w.of(roundTrip+" "+m.Name())
+		pings, s := newPace(w.config, 1, time.Now(), w.length), w.series[roundTrip+" "+m.Name()]
 		all.Go(func() {
 			w.loop(ctx, pings, s, func(from time.Time) error {
 				w.operations.Add(1)
@@ -87,14 +84,14 @@ func (w *window) free(ctx context.Context) {
 	cycles := newPace(w.config, cycleOps, time.Now(), w.length)
 	w.workers(w.config.Workers, func(worker int) {
 		n := 0
-		w.loop(ctx, cycles, w.of(acquireFree), func(from time.Time) error {
+		w.loop(ctx, cycles, w.series[acquireFree], func(from time.Time) error {
 			n++
 			lock, err := w.acquire(ctx, w.target.Locker, freeKey(w.prefix, worker, n%keysPerWorker), from,
-				w.of(acquireFree))
+				w.series[acquireFree])
 			if err != nil {
 				return err
 			}
-			return w.release(ctx, lock, w.of(releaseFree))
+			return w.release(ctx, lock, w.series[releaseFree])
 		})
 	})
 }
@@ -104,11 +101,11 @@ func (w *window) renewals(ctx context.Context) {
 	extensions := newPace(w.config, 1, time.Now(), w.length)
 	w.workers(w.config.Workers, func(worker int) {
 		var lock *redlock.Lock
-		w.loop(ctx, extensions, w.of(renew), func(from time.Time) (err error) {
+		w.loop(ctx, extensions, w.series[renew], func(from time.Time) (err error) {
 			if lock == nil || lock.Err() != nil {
 				if lock, err = w.target.Locker.Acquire(ctx, heldKey(w.prefix, worker), w.config.TTL,
 					w.options...); err != nil {
-					w.of(renew).note(ctx, time.Since(from), err)
+					w.series[renew].note(ctx, time.Since(from), err)
 					return err
 				}
 				if !w.pacedOpen() {
@@ -117,7 +114,7 @@ func (w *window) renewals(ctx context.Context) {
 			}
 			w.operations.Add(1)
 			err = lock.Extend(ctx, w.config.TTL)
-			w.of(renew).note(ctx, time.Since(from), err)
+			w.series[renew].note(ctx, time.Since(from), err)
 			return err
 		})
 		if lock != nil {
@@ -130,11 +127,12 @@ func (w *window) renewals(ctx context.Context) {
 // masters. In a closed loop only the holder waits for the pace, so that the others always wait for the lock.
 func (w *window) contended(ctx context.Context) {
 	cycles := newPace(w.config, cycleOps, time.Now(), w.length)
-	between := &relay{handoffs: w.of(handoff), overlaps: &w.overlaps}
+	taken := w.series[acquireContended]
+	between := &relay{handoffs: w.series[handoff], overlaps: &w.overlaps}
 	w.workers(w.config.Contenders, func(i int) {
 		cycle := func(from time.Time) error {
 			wanted := time.Now()
-			lock, err := w.acquire(ctx, w.target.Contenders[i], contendedKey(w.prefix), from, w.of(acquireContended))
+			lock, err := w.acquire(ctx, w.target.Contenders[i], contendedKey(w.prefix), from, taken)
 			if err != nil {
 				return err
 			}
@@ -143,10 +141,10 @@ func (w *window) contended(ctx context.Context) {
 				cycles.await(ctx)
 			}
 			between.releasing(i, time.Now())
-			return w.release(ctx, lock, w.of(releaseContended))
+			return w.release(ctx, lock, w.series[releaseContended])
 		}
 		if w.pacedOpen() {
-			w.loop(ctx, cycles, w.of(acquireContended), cycle)
+			w.loop(ctx, cycles, taken, cycle)
 			return
 		}
 		for time.Now().Before(cycles.end) && ctx.Err() == nil {

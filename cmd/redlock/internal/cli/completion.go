@@ -29,7 +29,7 @@ arguments of that command are completed only if bash-completion is loaded.
 				if !ok {
 					return usage("completion: no such shell; there are bash, zsh, fish")
 				}
-				_, err := io.WriteString(t.out, script)
+				_, err := t.out.WriteString(script)
 				return err
 			}
 		},
