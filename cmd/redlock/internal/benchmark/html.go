@@ -117,7 +117,7 @@ const (
 	leastBetween = 48
 )
 
-// chart draws the histograms of all measures below each other, over one axis, with those of the old reports.
+// chart draws the histograms of all measures below each other, over one axis. Lines show the old reports.
 func (p *htmlPage) chart(r *Report, old []*Report) {
 	var before []Measure
 	key := ""

@@ -34,8 +34,8 @@ func (m *Measure) ShowQuantile(name string) string {
 	return none
 }
 
-// Cells are the rows of a table of all measures: the name, the number of operations, the quantiles, the longest, the
-// median of the rounds' medians with its interval, and the operations that did not succeed.
+// Cells are the rows of a table of all measures. A row has the name, the number of operations, the quantiles and the
+// longest. Then it has the median of the rounds' medians with its interval, and the operations that did not succeed.
 func (r *Report) Cells() (rows [][]string) {
 	for i := range r.Measures {
 		m := &r.Measures[i]

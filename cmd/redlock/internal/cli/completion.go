@@ -36,7 +36,7 @@ arguments of that command are completed only if bash-completion is loaded.
 	}
 }
 
-// completeCommand is this program's first argument if a shell asks what may follow, see [complete].
+// completeCommand is the first argument of this program when a shell asks for completions, see [complete].
 const completeCommand = "(complete)"
 
 // scripts ask this program, each in a shell's language.
@@ -112,9 +112,9 @@ complete -c redlock -f -a '(__redlock_complete)'
 `,
 }
 
-// complete prints what may follow these words of a command line, without the program's name. The last word is not
-// complete. The first line has the place of the command that redlock run runs, 0 before it, and whether "files" or
-// "commands" may follow, or "-". Each other line has a word that may follow, and its meaning.
+// complete prints the completions of the last of these words, which follow the program's name on a command line. The
+// first line has the place of the command that redlock run runs, or 0. Then it has "files" or "commands" if the shell
+// completes such names, or else "-". Each other line has a word and its meaning.
 func complete(out io.Writer, words []string) {
 	kind, choices := following(words)
 	fmt.Fprintln(out, kind)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// This file has flags whose errors say what is wanted. Package flag's own errors do not.
+// The errors of these flags name the expected form of a value. Package flag's own errors do not.
 
 // durationForm matches durations that time.ParseDuration accepts, if they are not too long.
 var durationForm = regexp.MustCompile(`^[-+]?((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$`)

@@ -190,7 +190,7 @@ func endedBy(sig os.Signal) error {
 	return &statusError{status: statusSignal + number(sig), signal: sig}
 }
 
-// receipt is what others may know of an acquired lock.
+// receipt describes an acquired lock without its secret.
 func (t *taker) receipt(h *held) entry {
 	return entry{
 		Event: eventAcquired, Slot: h.slot, Token: t.token(h), Holder: owner.Show(h.Owner()), ID: h.ID(),

@@ -48,8 +48,8 @@ func writeJSON(out io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// confirm asks the user to type a text, which can't happen by accident. Without a terminal it fails. question and
-// undone say what it is for.
+// confirm asks the user to type a text, which can't happen by accident. Without a terminal it fails. The user
+// sees question before the answer, and undone after another one.
 func (t *terminal) confirm(yes bool, command, question, want, undone string) error {
 	if yes {
 		return nil

@@ -82,7 +82,7 @@ func shortened(word string, size int) string {
 	return fmt.Sprintf("%s…(%d bytes)", begin, size)
 }
 
-// columns is the width of help for an unknown terminal, wide that of other texts.
+// columns is the width of help for an unknown terminal; other texts are wide.
 const columns, wide = 80, 100
 
 // wrapped breaks paragraphs into lines of at most columns. An indented line keeps its indent, and is broken only if it
