@@ -28,7 +28,6 @@ type (
 
 var (
 	acquire      = locktest.Acquire
-	awaitQueue   = locktest.AwaitQueue
 	away         = locktest.Away
 	bubble       = locktest.Bubble
 	calls        = locktest.Calls

@@ -83,8 +83,8 @@ func TestHazard96AShortTimeoutDoesNotMarkAMasterAsDown(t *testing.T) {
 		quiet  victims
 	}{
 		{14 * time.Millisecond, 3, victims{[]time.Duration{time.Second}, 30}},
-		{14 * time.Millisecond, 30, victims{[]time.Duration{time.Second}, 30}},
-		{12 * time.Millisecond, soak.Or(40, 100), victims{
+		{14 * time.Millisecond, soak.Or(12, 30), victims{[]time.Duration{time.Second}, 30}},
+		{12 * time.Millisecond, soak.Or(20, 100), victims{
 			[]time.Duration{400 * time.Millisecond, 600 * time.Millisecond}, 20,
 		}},
 		{150 * time.Millisecond, soak.Or(10, 30), victims{[]time.Duration{5 * time.Second}, 10}},
@@ -179,7 +179,7 @@ func TestHazard100ALostPacketCostsNoHoldOfAnotherKey(t *testing.T) {
 		{300 * time.Millisecond, 250 * time.Millisecond},
 		{time.Second, 700 * time.Millisecond},
 	} {
-		moments := soak.Or(4, 20)
+		moments := soak.Or(3, 20)
 		for i := range moments {
 			blip := tt.ttl/10 + tt.ttl*time.Duration(i)/time.Duration(moments)
 			lost, losses := lossyRun(t, tt.ttl, tt.again, blip, 30*time.Second)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/redlocktest"
 )
 
 // holdsOf returns the number of holds of key that a majority sees.
@@ -146,24 +147,18 @@ func TestHazard29ARepeatedReleaseDoesNotFree(t *testing.T) {
 
 // SOURCES S2: the reentrant lock is renewed while it is held, by every hold for itself.
 func TestS2ReentrantHoldsAreRenewed(t *testing.T) {
-	t.Parallel()
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{RequestTimeout: time.Second})
-	const ttl = 2 * time.Second // a busy machine must find time to renew in it
-	renewed := take(t, l, key, ttl, redlock.Reentrant("me"), redlock.AutoRenew())
-	lapsing := take(t, l, key, ttl, redlock.Reentrant("me"))
-	<-lapsing.Done()
-	is(t, lapsing.Err(), redlock.ErrNotHeld)
-	past := time.After(2 * ttl)
-	select {
-	case <-renewed.Done():
-		t.Fatalf("the renewed hold is over: %v", renewed.Err())
-	case <-past:
-	}
-	must(t, renewed.Verify(t.Context()))
-	is(t, try(t, l, key, redlock.Reentrant("other")), redlock.ErrHeld)
-	give(t, renewed)
-	must(t, try(t, l, key, redlock.Reentrant("other"))) // the renewal has stopped
+	inMemory(t, func(t *testing.T, _ redlocktest.Masters, l *redlock.Locker) {
+		renewed := acquire(t, l, longTTL, redlock.Reentrant("me"), redlock.AutoRenew())
+		lapsing := acquire(t, l, longTTL, redlock.Reentrant("me"))
+		<-lapsing.Done()
+		is(t, lapsing.Err(), redlock.ErrNotHeld)
+		settle(2 * longTTL)
+		must(t, renewed.Verify(t.Context()))
+		is(t, try(t, l, key, redlock.Reentrant("other")), redlock.ErrHeld)
+		give(t, renewed)
+		settle(time.Second)
+		must(t, try(t, l, key, redlock.Reentrant("other"))) // the renewal has stopped
+	})
 }
 
 func TestALapsedInnerHoldDoesNotEndTheOuterOne(t *testing.T) {
@@ -204,26 +199,16 @@ func TestALostReentrantHoldHasASeparateError(t *testing.T) {
 // Masters are silent for a moment when an owner enters its lock again, while other owners of the same process wait
 // for the key. The owner that enters must not queue behind these waiters.
 func TestAReentrantAcquireDoesNotQueueBehindOtherWaiters(t *testing.T) {
-	t.Parallel()
-	servers := redistest.StartN(t, 3)
-	failed := make(chan struct{}, 100)
-	l := dial(t, servers, redlock.Options{Observer: func(e redlock.Event) {
-		if e.Kind == redlock.EventAcquire && errors.Is(e.Err, redlock.ErrNoQuorum) {
-			failed <- struct{}{}
-		}
-	}})
-	outer := take(t, l, key, longTTL, redlock.Reentrant("me"))
-	other := wait(t, t.Context(), l, key, longTTL, redlock.Reentrant("you"))
-	awaitQueue(t, servers, key, 1)
-	for _, s := range servers[1:] {
-		must(t, s.Pause())
-	}
-	inner := wait(t, t.Context(), l, key, longTTL, redlock.Reentrant("me"))
-	<-failed
-	for _, s := range servers[1:] {
-		must(t, s.Resume())
-	}
-	give(t, inner.Get(t)) // long before the outer hold would have lapsed
-	give(t, outer)
-	give(t, other.Get(t))
+	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
+		outer := acquire(t, l, time.Hour, redlock.Reentrant("me"))
+		other := wait(t, t.Context(), l, key, longTTL, redlock.Reentrant("you"))
+		settle(time.Second)
+		masters[1:].Stop()
+		inner := wait(t, t.Context(), l, key, longTTL, redlock.Reentrant("me"))
+		settle(time.Second)
+		masters[1:].Start()
+		give(t, inner.Get(t)) // long before the outer hold would have lapsed
+		give(t, outer)
+		give(t, other.Get(t))
+	})
 }
