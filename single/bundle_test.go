@@ -1,7 +1,6 @@
 package single_test
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,57 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/single"
 )
-
-// releases are calls that release keys, named "key owner", as a batch; "key owner/hold" is a reader's.
-func releases(of ...string) []*single.Call {
-	batch := make([]*single.Call, len(of))
-	for i, names := range of {
-		key, owner, _ := strings.Cut(names, " ")
-		batch[i] = &single.Call{Request: new(release(key, owner))}
-		if owner, hold, shared := strings.Cut(owner, "/"); shared {
-			batch[i].Request = new(on(key, as(single.Release, reader(owner, hold, 0))))
-		}
-	}
-	return batch
-}
-
-// ran counts how often the server has run each command, in scripts or not.
-func ran(tb testing.TB, s *redistest.Server) map[string]int {
-	tb.Helper()
-	info, err := s.Client().Info(tb.Context(), "commandstats").Result()
-	must(tb, err)
-	counts := make(map[string]int)
-	for line := range strings.Lines(info) {
-		name, rest, _ := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":")
-		var calls int
-		if n, _ := fmt.Sscanf(rest, "calls=%d,", &calls); n == 1 {
-			counts[name] = calls
-		}
-	}
-	return counts
-}
-
-// said describes a batch's results in short form.
-func said(batch []*single.Call) string {
-	var words []string
-	for _, c := range batch {
-		word := [...]string{"refused", "granted"}[c.Reply.Outcome]
-		if c.Reply.Called {
-			word = "called"
-		}
-		if c.Err != nil {
-			word, _, _ = strings.Cut(c.Err.Error(), " ")
-		}
-		words = append(words, word)
-	}
-	return strings.Join(words, " ")
-}
 
 func TestReleasesOfABatchGoOutTogether(t *testing.T) {
 	for name, open := range masterKinds() {
@@ -99,6 +52,49 @@ func TestReleasesOfABatchGoOutTogether(t *testing.T) {
 	}
 }
 
+// Locks of several keys are taken together and released together while no other lock or waiter is there. Otherwise
+// each goes alone.
+func TestLocksOfSeveralKeysGoOutTogether(t *testing.T) {
+	for name, open := range masterKinds() {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.Start(t)
+			m := open(t, server)
+			known := []string{"x,y me", "v,w me"}
+			m.Do(t.Context(), several(single.Acquire, known...)) // the scripts are
+			m.Do(t.Context(), several(single.Release, known...))
+
+			before := ran(t, server)
+			batch := several(single.Acquire, "a,b me", "c,d me", "e,f you")
+			m.Do(t.Context(), batch)
+			if got, commands := said(batch), since(t, server, before); got != "granted granted granted" ||
+				commands != "set 6, evalsha 1, exists 1" {
+				t.Errorf("%s, by %s", got, commands)
+			}
+			for key, owner := range map[string]string{
+				"a": "me", "b": "me", "c": "me", "d": "me", "e": "you", "f": "you",
+			} {
+				if value(t, server, key) != owner || !about(life(t, server, key), time.Minute) {
+					t.Errorf("%s is %s's for %v", key, value(t, server, key), life(t, server, key))
+				}
+			}
+			before = ran(t, server)
+			batch = append(several(single.Acquire, "a,b third", "g,h third"),
+				several(single.Release, "a,b me", "c,d me", "e,f you")...)
+			m.Do(t.Context(), batch)
+			if got, commands := said(batch), since(t, server, before); got != "granted granted granted granted "+
+				"granted" ||
+				commands != "set 4, evalsha 2, mget 1, exists 2, del 1" {
+				t.Errorf("%s, by %s; want releases first, so that acquisitions get the freed keys", got, commands)
+			}
+			if left, want := contents(t, server), map[string]string{
+				"a": "third", "b": "third", "g": "third", "h": "third",
+			}; !maps.Equal(left, want) {
+				t.Errorf("%v is left, want %v", left, want)
+			}
+		})
+	}
+}
+
 // The usual bundle finds all its keys held by their owners and no waiters, and takes a short way. A bundle that
 // differs in one point takes the long way.
 func TestUnusualReleasesInABundleAreHandledOneByOne(t *testing.T) {
@@ -112,8 +108,7 @@ func TestUnusualReleasesInABundleAreHandledOneByOne(t *testing.T) {
 		{"gone me,a me", "refused granted", "b c"},
 	} {
 		t.Run(test.of, func(t *testing.T) {
-			server := redistest.Start(t)
-			m := dial(t, server.URL())
+			server, m := started(t)
 			for key, owner := range map[string]string{"a": "me", "b": "me", "c": "you"} {
 				ask(t, m, acquire(key, owner, time.Minute))
 			}
@@ -133,18 +128,77 @@ func TestUnusualReleasesInABundleAreHandledOneByOne(t *testing.T) {
 	}
 }
 
-// masterKinds are the kinds of connections that use bundles.
-func masterKinds() map[string]func(*testing.T, *redistest.Server) *single.Master {
-	return map[string]func(*testing.T, *redistest.Server) *single.Master{
-		"own connections": func(t *testing.T, s *redistest.Server) *single.Master {
-			t.Helper()
-			return direct(t, &redis.Options{Addr: s.Addr()}, 1)
-		},
-		"go-redis": func(t *testing.T, s *redistest.Server) *single.Master {
-			t.Helper()
-			return over(t, redis.NewClient(&redis.Options{Addr: s.Addr()}))
-		},
+func TestUnusualLocksOfSeveralKeysAreHandledOneByOne(t *testing.T) {
+	for _, test := range []struct {
+		of, want, left string
+		scripts        int
+	}{
+		{"acquire p,q me;s,t me", "granted granted", "a b c list p q s t", 1},
+		// one owner wants a key twice: its own value is a repeated request
+		{"acquire p,q me;q,s me", "granted granted", "a b c list p q s", 2},
+		{"acquire p,q me;q,s you", "granted refused", "a b c list p q", 2}, // two want the same key
+		// neither of them the first
+		{"acquire p,q me;s,t me;t,u you", "granted granted refused", "a b c list p q s t", 2},
+		{"acquire p,a you;q,s you", "refused granted", "a b c list q s", 2}, // one is held
+		{"acquire a,b me;q,s you", "granted granted", "a b c list q s", 2},  // a request that is repeated
+		{"acquire list,p me;q,s you", "WRONGTYPE granted", "a b c list q s", 2},
+		{"acquire waited,p me;q,s you", "granted granted", "a b c list p q s waited", 2}, // it is not polite
+		{"acquire p,q me;s,t,u me", "granted granted", "a b c list p q s t u", 2},        // not alike: each is alone
+		{"release a,b me;c,d you", "granted refused", "list", 2},
+		{"release a,b me;c,list you", "granted WRONGTYPE", "c list", 2},
+		{"release a,b you;c,a me", "refused refused", "b c list", 3},
+		{"release a,b me;a,b me", "granted refused", "c list", 2},
+	} {
+		t.Run(test.of, func(t *testing.T) {
+			server, m := started(t)
+			for _, op := range []single.Op{single.Acquire, single.Release} { // so that the scripts are known
+				m.Do(t.Context(), several(op, "x,y me", "v,w me"))
+				m.Do(t.Context(), several(op, "x,y me"))
+			}
+			m.Do(t.Context(), several(single.Release, "v,w me"))
+			for key, owner := range map[string]string{"a": "me", "b": "me", "c": "you"} {
+				ask(t, m, acquire(key, owner, time.Hour))
+			}
+			must(t, server.Client().RPush(t.Context(), "list", "me").Err())
+			listen(t, server, "w")
+			ask(t, m, acquire("waited", "before", time.Minute))
+			ask(t, m, by("w", 0, acquire("waited", "x", time.Minute)))
+			// its waiter was notified, and is still in the queue
+			ask(t, m, reserving(time.Hour, release("waited", "before")))
+			name, of, _ := strings.Cut(test.of, " ")
+			batch := several(map[string]single.Op{"acquire": single.Acquire, "release": single.Release}[name],
+				strings.Split(of, ";")...)
+			before := ran(t, server)
+			if m.Do(t.Context(), batch); said(batch) != test.want {
+				t.Errorf("%s, want %s", said(batch), test.want)
+			}
+			if n := scripts(t, server, before); n != test.scripts {
+				t.Errorf("%d scripts, want %d", n, test.scripts)
+			}
+			left := slices.DeleteFunc(server.Client().Keys(t.Context(), "*").Val(), single.Reserved)
+			slices.Sort(left)
+			if strings.Join(left, " ") != test.left {
+				t.Errorf("left: %v, want %s", left, test.left)
+			}
+		})
 	}
+}
+
+// asUsual reports whether a bundle grants the request. For acquisitions all keys must be free, for releases the owner
+// must hold all keys, and no waiter may be queued.
+func asUsual(t *testing.T, s *redistest.Server, r *single.Request) bool {
+	t.Helper()
+	for _, key := range r.Keys {
+		if exists(t, s, queueOf(key)) {
+			return false
+		}
+		there := exists(t, s, key)
+		if r.Op == single.Acquire && there || r.Op == single.Release &&
+			(!there || s.Client().Get(t.Context(), key).Val() != r.Owner) {
+			return false
+		}
+	}
+	return true
 }
 
 // With any keys and waiters, releases together leave and return the same as one by one.
@@ -212,275 +266,73 @@ func TestABundleDoesWhatItsReleasesDoOneByOne(t *testing.T) {
 	}
 }
 
-// contents is all data of a server, except times.
-func contents(tb testing.TB, s *redistest.Server) map[string]string {
-	tb.Helper()
-	all, err := s.Client().Keys(tb.Context(), "*").Result()
-	must(tb, err)
-	found := make(map[string]string)
-	for _, key := range all {
-		if s.Client().Type(tb.Context(), key).Val() == "zset" {
-			members := names(tb, s, key)
-			if !strings.HasPrefix(key, single.QueuePrefix) {
-				slices.Sort(members) // claims have an end each, which depends on when they were made
+// With any keys and waiters, locks of several keys together leave and return the same as one by one, in the order of
+// the bundles.
+func TestABundleOfSeveralKeysDoesWhatItsLocksDoOneByOne(t *testing.T) {
+	servers := redistest.StartN(t, 2)
+	alone := dial(t, servers[1].URL())
+	seen := make(map[string]int)
+	rapid.Check(t, func(rt *rapid.T) {
+		for _, s := range servers {
+			must(t, s.Client().FlushAll(t.Context()).Err())
+		}
+		together := dial(t, servers[0].URL()) // another one each time, which remembers no key that was held
+		alike := rapid.SampledFrom([]string{"", "me"}).Draw(rt, "most are")
+		for i := range 6 {
+			key := fmt.Sprint("k", i)
+			owner, waited := alike, false
+			if rapid.IntRange(0, 2).Draw(rt, "another") == 0 {
+				owner = rapid.SampledFrom([]string{"", "me", "you", "a reader", "left"}).Draw(rt, "owner")
+				waited = owner == "left" || rapid.Bool().Draw(rt, "waited for")
 			}
-			found[key] = strings.Join(members, " ")
-		} else {
-			found[key] = value(tb, s, key)
-		}
-	}
-	return found
-}
-
-// A master that refuses a bundle because of one key gets the releases one by one, and no other bundle for a while.
-func TestOneForbiddenKeyDoesNotKeepTheOthersFromBeingReleased(t *testing.T) {
-	server := redistest.Start(t, redistest.WithUser(append(leastRights(t), "~mine:*", "+flushall")...))
-	m := dial(t, server.URL())
-	for range 2 {
-		ask(t, m, acquire("mine:1", "me", time.Minute))
-		ask(t, m, acquire("mine:2", "me", time.Minute))
-		batch := releases("mine:1 me", "theirs me", "mine:2 me")
-		m.Do(t.Context(), batch)
-		if got := said(batch); got != "granted NOPERM granted" {
-			t.Errorf("the batch: %s", got)
-		}
-		if batch[1].Unsure() {
-			t.Error("a forbidden call counts as possibly done")
-		}
-	}
-	entries, err := server.Client().ACLLog(t.Context(), 128).Result()
-	must(t, err)
-	refused := int64(0)
-	for _, e := range entries {
-		refused += e.Count
-	}
-	if refused != 3 { // the first bundle, and the forbidden key twice
-		t.Errorf("%d commands were refused, want 3", refused)
-	}
-}
-
-// A single Cluster node serves every slot, but no command for keys of two slots.
-func TestABundleOfKeysInDifferentSlotsIsTakenApart(t *testing.T) {
-	t.Parallel()
-	m := dial(t, clusterServer(t).URL())
-	ask(t, m, acquire("a", "me", time.Minute))
-	ask(t, m, acquire("b", "me", time.Minute))
-	batch := releases("a me", "b me")
-	if m.Do(t.Context(), batch); said(batch) != "granted granted" {
-		t.Errorf("the batch: %s", said(batch))
-	}
-}
-
-func TestABundleIsSentAgainWhenTheServerForgotItsScript(t *testing.T) {
-	server := redistest.Start(t)
-	m := dial(t, server.URL())
-	for range 2 {
-		must(t, server.Client().ScriptFlush(t.Context()).Err())
-		before := evals(t, server)
-		for range 3 {
-			ask(t, m, acquire("a", "me", time.Minute))
-			batch := releases("a me", "b me")
-			if m.Do(t.Context(), batch); said(batch) != "granted refused" {
-				t.Errorf("the batch: %s", said(batch))
+			r := acquire(key, owner, time.Hour)
+			if owner == "a reader" {
+				r = on(key, reader("me", "1", time.Hour))
+			}
+			for _, m := range []*single.Master{together, alone} {
+				if owner == "" {
+					continue
+				}
+				ask(t, m, r)
+				if waited {
+					ask(t, m, by("w", time.Hour, acquire(key, "x", time.Hour)))
+				}
+				if owner == "left" {
+					ask(t, m, reserving(time.Hour, release(key, owner)))
+				}
 			}
 		}
-		if sent := evals(t, server) - before; sent != 1 {
-			t.Errorf("the source was sent %d times, want once", sent)
-		}
-	}
-}
-
-func TestABundleGoesOutOnAnotherConnectionWhenTheMasterHasClosedItsOwn(t *testing.T) {
-	server := redistest.Start(t)
-	m := direct(t, &redis.Options{Addr: server.Addr()}, 1)
-	ask(t, m, acquire("a", "me", time.Minute))
-	must(t, server.Client().Do(t.Context(), "client", "kill", "type", "normal", "skipme", "yes").Err())
-	idle := time.NewTimer(60 * time.Millisecond)
-	<-idle.C // longer than a connection is trusted without a look
-	batch := releases("a me", "b me")
-	if m.Do(t.Context(), batch); said(batch) != "granted refused" {
-		t.Errorf("the batch: %s", said(batch))
-	}
-}
-
-// A master that does not answer may have released all keys.
-func TestABundleWithoutAnAnswerIsUnsure(t *testing.T) {
-	server := redistest.Start(t)
-	m := direct(t, &redis.Options{Addr: server.Addr()}, 1)
-	ask(t, m, acquire("a", "me", time.Minute))
-	must(t, server.Pause())
-	defer func() { must(t, server.Resume()) }()
-	ctx, cancel := context.WithTimeout(t.Context(), short)
-	defer cancel()
-	batch := releases("a me", "b me")
-	m.Do(ctx, batch)
-	for _, c := range batch {
-		if c.Err == nil || !c.Unsure() || c.Reply.Outcome != single.Refused {
-			t.Errorf("%+v, %v, sent %t", c.Reply, c.Err, c.Sent)
-		}
-	}
-}
-
-// After a reply with too few results it is unknown which releases it answers. So it answers none.
-func TestABundleWithTooFewResultsIsUnsure(t *testing.T) {
-	for _, reply := range []string{"*1\r\n:1\r\n", "*0\r\n"} {
-		server := oddServer(t, func(_ int, words []string) string {
-			if strings.HasPrefix(words[0], "eval") && words[2] == "4" { // keys: that of two releases
-				return reply
-			}
-			return ""
-		})
-		m := dial(t, "redis://"+server.addr)
-		batch := releases("a me", "b me")
-		m.Do(within(t, patience), batch)
-		for i, c := range batch {
-			if c.Err == nil || !c.Unsure() {
-				t.Errorf("%q: release %d: %+v, %v, sent %t", reply, i, c.Reply, c.Err, c.Sent)
+		op := rapid.SampledFrom([]single.Op{single.Acquire, single.Release}).Draw(rt, "op")
+		of := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) string {
+			keys := rapid.SliceOfNDistinct(rapid.IntRange(0, 5), 2, 2, rapid.ID[int]).Draw(rt, "keys")
+			return fmt.Sprintf("k%d,k%d %s", keys[0], keys[1],
+				rapid.SampledFrom([]string{"me", "you", "me w", "you v"}).Draw(rt, "as"))
+		}), 2, 6).Draw(rt, "batch")
+		one, other := several(op, of...), several(op, of...)
+		together.Do(t.Context(), one)
+		var rest []*single.Call
+		for _, c := range other {
+			if asUsual(t, servers[1], c.Request) {
+				c.Reply, c.Err = alone.Ask(t.Context(), *c.Request)
+				seen["in the bundle"]++
+			} else {
+				rest = append(rest, c)
 			}
 		}
-	}
-}
-
-// A waiter's release joins a bundle only if the waiter is known not to be queued.
-func TestAWaitersReleaseIsBundledOnlyIfItIsNotQueued(t *testing.T) {
-	server := redistest.Start(t)
-	m := dial(t, server.URL())
-	listen(t, server, "w")
-	for _, unqueued := range []bool{false, true} {
-		ask(t, m, acquire("a", "me", time.Minute))
-		ask(t, m, by("w", 0, acquire("a", "you", time.Minute)))
-		batch := releases("a me", "b me", "c me")
-		waiter := by("w", 0, release("a", "me"))
-		batch[0] = &single.Call{Request: &waiter, Unqueued: unqueued}
-		m.Do(t.Context(), batch)
-		if want := map[bool]string{
-			false: "granted refused refused", true: "called refused refused",
-		}[unqueued]; said(batch) != want {
-			t.Errorf("unqueued %t: %s, want %s, because the release dequeues its own waiter before it notifies another",
-				unqueued, said(batch), want)
+		for _, c := range rest {
+			c.Reply, c.Err = alone.Ask(t.Context(), *c.Request)
 		}
-	}
-}
-
-// Each release reserves its key for the time that it states; without a time the key is not reserved.
-func TestABundleReservesAsItsReleasesDo(t *testing.T) {
-	server := redistest.Start(t)
-	m := dial(t, server.URL())
-	listen(t, server, "w")
-	keys := []string{"a", "b", "c", "d"}
-	for _, key := range keys {
-		ask(t, m, acquire(key, "me", time.Minute))
-		ask(t, m, by("w", 0, acquire(key, "you", time.Minute)))
-	}
-	before := ran(t, server)
-	var batch []*single.Call
-	for i, key := range keys {
-		batch = append(batch, &single.Call{Request: new(reserving(time.Duration(i/2)*time.Hour, release(key, "me")))})
-	}
-	if m.Do(t.Context(), batch); said(batch) != "called called called called" {
-		t.Fatalf("the batch: %s", said(batch))
-	}
-	if n := ran(t, server)["mget"] - before["mget"]; n != 2 {
-		t.Errorf("%d bundles, want one per batch", n)
-	}
-	for i, key := range keys {
-		got := ask(t, m, polite(by("other", 0, acquire(key, "other", time.Minute))))
-		if reserved := got.Outcome == single.Refused; reserved != (i >= 2) {
-			t.Errorf("%s: a polite acquisition: %+v", key, got)
+		if said(one) != said(other) {
+			rt.Errorf("%v together: %s; one by one: %s", of, said(one), said(other))
 		}
-	}
-}
-
-// A release that is not of one plain key goes alone, even if a bundle is in the batch.
-func TestOtherReleasesAreNotBundled(t *testing.T) {
-	server := redistest.Start(t)
-	m := dial(t, server.URL())
-	several := acquire("", "me", time.Minute)
-	several.Keys = []string{"x", "y"}
-	ask(t, m, several)
-	ask(t, m, reader("me", "1", time.Minute))
-	ask(t, m, acquire("a", "me", time.Minute))
-	must(t, server.Client().Set(t.Context(), "b", "", time.Minute).Err())
-	nobody := release("b", "")
-	batch := append(releases("a me", "gone me"), &single.Call{Request: new(as(single.Release, several))},
-		&single.Call{Request: new(as(single.Release, reader("me", "1", time.Minute)))}, &single.Call{Request: &nobody})
-	m.Do(t.Context(), batch)
-	if got, want := said(batch), "granted refused granted granted refused"; got != want {
-		t.Errorf("the batch: %s, want %s", got, want)
-	}
-	if left := contents(t, server); !maps.Equal(left, map[string]string{"b": ""}) {
-		t.Errorf("%v is left, want the key without an owner", left)
-	}
-}
-
-// A client that may send a request twice, or to several servers, gets no bundle.
-func TestAClusterClientGetsNoBundle(t *testing.T) {
-	t.Parallel()
-	server, client := clusterOf(t)
-	m := over(t, client)
-	ask(t, m, acquire("{s}a", "me", time.Minute))
-	batch := releases("{s}a me", "{s}b me") // of one slot, or a bundle would be refused
-	if m.Do(t.Context(), batch); said(batch) != "granted refused" || ran(t, server)["mget"] > 0 {
-		t.Errorf("the batch: %s; MGET %d times", said(batch), ran(t, server)["mget"])
-	}
-}
-
-func TestAHugeBatchIsReleasedWhole(t *testing.T) {
-	server := redistest.Start(t)
-	m := direct(t, &redis.Options{Addr: server.Addr()}, 1)
-	var held []*single.Call
-	var names []string
-	for i := range 2 * single.MaxBundle {
-		key := fmt.Sprint("k", i)
-		names = append(names, key+" me")
-		if i != 7 {
-			held = append(held, &single.Call{Request: new(acquire(key, "me", time.Minute))})
+		for word := range strings.FieldsSeq(said(one)) {
+			seen[word]++
 		}
-	}
-	m.Do(t.Context(), held)
-	batch := releases(names...)
-	m.Do(t.Context(), batch)
-	for i, c := range batch {
-		if want := single.Outcome(min(1, max(i, 7)-min(i, 7))); c.Err != nil || c.Reply.Outcome != want {
-			t.Errorf("%d: %+v, %v", i, c.Reply, c.Err)
+		if a, b := contents(t, servers[0]), contents(t, servers[1]); !maps.Equal(a, b) {
+			rt.Errorf("%v together leave %v, one by one %v", of, a, b)
 		}
-	}
-}
-
-// A master may refuse any command for a waiter. The keys are still released and their owners know it.
-func TestReleasesSucceedWithoutTheRightsToNotifyWaiters(t *testing.T) {
-	for _, right := range []string{"+time", "+publish", "+zadd", "+pexpire", "+pttl"} {
-		server := redistest.Start(t, redistest.WithUser("~*", "&*", "+@all", strings.Replace(right, "+", "-", 1)))
-		m := dial(t, server.URL())
-		for _, key := range []string{"a", "b", "c"} {
-			must(t, server.Client().Set(t.Context(), key, "me", time.Minute).Err())
-		}
-		setMarked(t, server, queueOf("a"), redis.Z{Score: 1, Member: "w"})
-		batch := releases("b me", "a me")
-		m.Do(t.Context(), batch)
-		if got := strings.ReplaceAll(said(batch), "called", "granted"); got != "granted granted" {
-			t.Errorf("without %s: %s", right, said(batch))
-		}
-		if got, err := m.Ask(t.Context(), release("c", "me")); err != nil || got.Outcome != single.Granted {
-			t.Errorf("without %s, alone: %+v, %v", right, got, err)
-		}
-	}
-}
-
-// A master that cannot write still gets bundles of releases later.
-func TestAMasterThatTakesNoWritesGetsBundlesAgain(t *testing.T) {
-	server := redistest.Start(t)
-	m := dial(t, server.URL())
-	ask(t, m, acquire("a", "me", time.Minute))
-	must(t, server.Client().ConfigSet(t.Context(), "min-replicas-to-write", "1").Err())
-	batch := releases("a me", "b me")
-	if m.Do(t.Context(), batch); said(batch) != "NOREPLICAS refused" || batch[0].Unsure() {
-		t.Errorf("the batch: %s", said(batch))
-	}
-	must(t, server.Client().ConfigSet(t.Context(), "min-replicas-to-write", "0").Err())
-	before := ran(t, server)["mget"]
-	batch = releases("a me", "b me")
-	if m.Do(t.Context(), batch); said(batch) != "granted refused" || ran(t, server)["mget"] != before+1 {
-		t.Errorf("the batch: %s; MGET %d times", said(batch), ran(t, server)["mget"]-before)
+	})
+	if seen["granted"] == 0 || seen["refused"] == 0 || seen["in the bundle"] == 0 {
+		t.Errorf("no variety: %v", seen)
 	}
 }

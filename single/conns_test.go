@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,28 +18,6 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/single"
 )
-
-// direct makes a master with the library's own connections; conns idle connections are made in advance.
-func direct(t *testing.T, opt *redis.Options, conns int) *single.Master {
-	t.Helper()
-	m, err := single.Open(opt, single.Options{})
-	must(t, err)
-	t.Cleanup(func() { _ = m.Close() })
-	if !single.Direct(m) {
-		t.Fatal("go-redis carries everything")
-	}
-	for single.IdleConnections(m) < conns {
-		var wg sync.WaitGroup
-		for range conns {
-			wg.Go(func() {
-				_, err := m.Ask(t.Context(), inspect("key"))
-				must(t, err)
-			})
-		}
-		wg.Wait()
-	}
-	return m
-}
 
 // Our own connections and go-redis's lead to the same replies to all requests.
 func TestConnectionsOfOurOwnAnswerAsGoRedisDoes(t *testing.T) {
@@ -95,37 +75,39 @@ func TestConnectionsOfOurOwnAnswerAsGoRedisDoes(t *testing.T) {
 	}
 }
 
+// A connection is kept after any first batch. By default go-redis has a separate pool for pipelines, and a connection
+// made there was closed after its batch. Under load, when every batch has several calls, each batch dialled.
 func TestConnectionsAreReusedAndBounded(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	m := direct(t, &redis.Options{Addr: server.Addr(), PoolSize: 3}, 1)
 	list := lister(t, server)
+	for _, size := range []int{1, 5} {
+		m := direct(t, &redis.Options{Addr: server.Addr(), PoolSize: 3}, 0)
+		before := connections(t, list)
+		for range 20 {
+			for _, c := range send(t, m, patience, acquisitions("a", "b", "c", "d", "e")[:size]...) {
+				must(t, c.Err)
+			}
+		}
+		if now := connections(t, list); now != before+1 || single.IdleConnections(m) != 1 {
+			t.Errorf("%d connections, %d idle, for one batch of %d at a time; %d before", now,
+				single.IdleConnections(m), size, before)
+		}
+	}
+	m := direct(t, &redis.Options{Addr: server.Addr(), PoolSize: 3}, 1)
 	before := connections(t, list)
-	for range 20 {
-		_, err := m.Ask(t.Context(), inspect("key"))
-		must(t, err)
-	}
-	if now := connections(t, list); now != before || single.IdleConnections(m) != 1 {
-		t.Errorf("%d connections, %d idle, for one request at a time; %d before", now, single.IdleConnections(m),
-			before)
-	}
 	must(t, server.Pause())
 	var wg sync.WaitGroup
 	for range 3 {
 		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), long)
-			defer cancel()
-			if _, err := m.Ask(ctx, inspect("key")); err == nil {
+			if send(t, m, long, inspect("key"))[0].Err == nil {
 				t.Error("a paused master answered")
 			}
 		})
 	}
 	redistest.Eventually(t, patience, func() bool { return single.BusyConnections(m) == 3 },
 		"all connections to be in use")
-	ctx, cancel := context.WithTimeout(t.Context(), short)
-	defer cancel()
-	c := &single.Call{Request: new(inspect("key"))}
-	if m.Do(ctx, []*single.Call{c}); !errors.Is(c.Err, redis.ErrPoolTimeout) || c.Sent {
+	if c := send(t, m, short, inspect("key"))[0]; !errors.Is(c.Err, redis.ErrPoolTimeout) || c.Sent {
 		t.Errorf("the fourth request with three connections: %v, sent %t", c.Err, c.Sent)
 	}
 	wg.Wait()
@@ -134,73 +116,42 @@ func TestConnectionsAreReusedAndBounded(t *testing.T) {
 		"connections that timed out to be closed")
 }
 
-// A connection is kept after any first batch. By default go-redis has a separate pool for pipelines, and a connection
-// made there was closed after its batch. Under load, when every batch has several calls, each batch dialled.
-func TestAConnectionWhoseFirstBatchIsAPipelineIsKept(t *testing.T) {
-	server := redistest.Start(t)
-	m := direct(t, &redis.Options{Addr: server.Addr()}, 0)
-	made := func() string {
-		info, err := server.Client().Info(t.Context(), "stats").Result()
-		must(t, err)
-		count := single.InfoField(info, "total_connections_received")
-		if count == "" {
-			t.Fatalf("INFO does not say how many connections there were: %q", info)
+// A restarted master has closed every connection. Nothing is sent on these connections, so no request is lost.
+func TestConnectionsClosedWhileIdleAreReplacedUnseen(t *testing.T) {
+	server, m := started(t)
+	for what, batch := range map[string][]*single.Call{
+		"one": batchOf(inspect("k")), "a bundle": releases("a me", "b me"),
+	} {
+		ask(t, m, inspect("k"))
+		must(t, server.Client().Do(t.Context(), "client", "kill", "type", "normal", "skipme", "yes").Err())
+		idle := time.NewTimer(60 * time.Millisecond)
+		<-idle.C // longer than a connection is trusted without a look
+		m.Do(within(t, patience), batch)
+		for _, c := range batch {
+			if c.Err != nil {
+				t.Errorf("%s, behind the end of its connection: %v", what, c.Err)
+			}
 		}
-		return count
-	}
-	batch := func() {
-		calls := make([]*single.Call, 5)
-		for i := range calls {
-			calls[i] = &single.Call{Request: new(inspect("key"))}
-		}
-		m.Do(t.Context(), calls)
-		for _, c := range calls {
-			must(t, c.Err)
-		}
-	}
-	batch()
-	before := made()
-	for range 20 {
-		batch()
-	}
-	if after := made(); after != before || single.IdleConnections(m) != 1 {
-		t.Errorf("%s connections, %d of ours idle; after the first batch it were %s", after, single.IdleConnections(m),
-			before)
 	}
 }
 
-// A late reply must not be taken for the reply to the next request.
-func TestALateReplyAnswersNoOtherRequest(t *testing.T) {
-	server := redistest.Start(t)
-	m := direct(t, &redis.Options{Addr: server.Addr()}, 1)
-	_, err := m.Ask(t.Context(), acquire("taken", "somebody", time.Minute))
-	must(t, err)
-	must(t, server.Pause())
-	ctx, cancel := context.WithTimeout(t.Context(), short)
-	defer cancel()
-	c := &single.Call{Request: new(acquire("free", "me", time.Minute))}
-	m.Do(ctx, []*single.Call{c})
-	next := &single.Call{Request: new(acquire("taken", "me", time.Minute))} // is under way when that reply comes
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		m.Do(within(t, patience), []*single.Call{next})
-	}()
-	redistest.Eventually(t, patience, func() bool {
-		return single.IdleConnections(m) == 0 && single.BusyConnections(m) > 0
-	}, "the next request to be under way")
-	must(t, server.Resume())
-	if !c.Unsure() {
-		t.Errorf("%+v: want a request that may have taken effect", c)
-	}
-	if <-ended; next.Err == nil && next.Reply.Outcome == single.Granted {
-		t.Error("a taken key was granted by the reply to the request before")
-	}
-	for range 3 {
-		reply, err := m.Ask(t.Context(), acquire("taken", "me", time.Minute))
-		if err != nil || reply.Outcome != single.Refused || reply.Holder != "somebody" {
-			t.Errorf("%+v, %v", reply, err)
+// An idle connection is used again after its last deadline has passed.
+func TestAnIdleConnectionOutlivesItsLastDeadline(t *testing.T) {
+	server := oddServer(t, func(int, []string) string { return "" })
+	m := dial(t, "redis://"+server.addr)
+	const requests = 5
+	answered := 0 // all, unless the machine is very slow
+	for range requests {
+		ask := &single.Call{Request: new(acquire("key", "me", time.Minute))}
+		ctx := within(t, short)
+		m.Do(ctx, []*single.Call{ask})
+		if ask.Err == nil {
+			answered++
 		}
+		<-ctx.Done() // its deadline
+	}
+	if n := server.connected(); answered > 0 && n > 1+requests-answered {
+		t.Errorf("%d connections for %d requests one after another, of which %d were answered", n, requests, answered)
 	}
 }
 
@@ -220,8 +171,7 @@ func TestALateReplyThatComesAloneAnswersNoRequest(t *testing.T) {
 		return ""
 	})
 	m := dial(t, "redis://"+server.addr)
-	first := &single.Call{Request: new(acquire("free", "me", time.Minute))}
-	m.Do(within(t, short), []*single.Call{first})
+	first := send(t, m, short, acquire("free", "me", time.Minute))[0]
 	second := &single.Call{Request: new(acquire("taken", "me", time.Minute))}
 	ended := make(chan struct{})
 	go func() {
@@ -244,60 +194,30 @@ func TestALateReplyThatComesAloneAnswersNoRequest(t *testing.T) {
 }
 
 func TestAConnectionThatBreaksInABatchAnswersTheCallsBeforeTheBreak(t *testing.T) {
-	server := redistest.Start(t)
-	bites := make(chan int, 1)
-	m := direct(t,
-		&redis.Options{Addr: server.Addr(), Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-			return &breaking{Conn: conn, bites: bites}, err
-		}}, 1)
-	var batch []*single.Call
-	for i := range 10 {
-		batch = append(batch, &single.Call{Request: new(acquire(fmt.Sprint("key", i), "me", time.Minute))})
-	}
-	bites <- 3 * len("+OK\r\n")
-	m.Do(t.Context(), batch)
-	for i, c := range batch {
-		if granted := c.Err == nil && c.Reply.Outcome == single.Granted; granted != (i < 3) || !granted && !c.Unsure() {
+	var sets atomic.Int32
+	server := oddServer(t, func(_ int, words []string) string {
+		if words[0] == "set" && sets.Add(1) > 3 {
+			return hangUp
+		}
+		return ""
+	})
+	m := direct(t, &redis.Options{Addr: server.addr}, 0)
+	for i, c := range send(t, m, patience, acquisitions("a", "b", "c", "d", "e", "f")...) {
+		if won(c) != (i < 3) || !won(c) && !c.Unsure() {
 			t.Errorf("request %d: %+v, %v, sent %t", i, c.Reply, c.Err, c.Sent)
 		}
 	}
 	if single.IdleConnections(m) != 0 {
 		t.Error("the broken connection was kept")
 	}
-	_, err := m.Ask(t.Context(), inspect("key0"))
-	must(t, err)
+	grants(t, m, release("a", "me"))
 }
 
-// breaking is a connection that delivers the given number of bytes, and then no more.
-type breaking struct {
-	net.Conn
-	bites chan int
-	left  int
-	told  bool
-}
-
-func (c *breaking) Read(b []byte) (int, error) {
-	select {
-	case c.left = <-c.bites:
-		c.told = true
-	default:
-	}
-	if !c.told {
-		return c.Conn.Read(b)
-	}
-	if c.left == 0 {
-		return 0, net.ErrClosed
-	}
-	n, err := c.Conn.Read(b[:min(len(b), c.left)])
-	c.left -= n
-	return n, err
-}
-
-// The replica at a master's address may be replaced by the master: the next connection finds out.
+// The replica at a master's address may be replaced by the master: the next connection finds out. One connection
+// shows that the address leads to a replica now. Then all older connections to the same server are dropped, too.
 func TestAConnectionToAReplicaIsReplaced(t *testing.T) {
 	servers := redistest.StartN(t, 2)
-	m := direct(t, &redis.Options{Addr: servers[0].Addr()}, 1)
+	m := direct(t, &redis.Options{Addr: servers[0].Addr()}, 3)
 	host, port, err := net.SplitHostPort(servers[1].Addr())
 	must(t, err)
 	must(t, servers[0].Client().Do(t.Context(), "REPLICAOF", host, port).Err())
@@ -356,10 +276,8 @@ func TestAClosedMasterClosesItsConnections(t *testing.T) {
 // Features that need go-redis for the life of a connection go through go-redis.
 func TestOptionsThatNeedGoRedisUseGoRedis(t *testing.T) {
 	server := redistest.Start(t)
-	m, err := single.Open(&redis.Options{Addr: server.Addr(), Limiter: &limiter{}}, single.Options{})
-	must(t, err)
-	t.Cleanup(func() { _ = m.Close() })
-	_, err = m.Ask(t.Context(), inspect("key"))
+	m := opened(t, &redis.Options{Addr: server.Addr(), Limiter: &limiter{}}, single.Options{})
+	_, err := m.Ask(t.Context(), inspect("key"))
 	if single.Direct(m) || !errors.Is(err, errLimited) {
 		t.Errorf("the limiter was not asked: %v", err)
 	}
@@ -372,16 +290,85 @@ type limiter struct{}
 func (*limiter) Allow() error         { return errLimited }
 func (*limiter) ReportResult(_ error) {}
 
-// A connection with a failed set-up is closed, even if the failure is a reply: it must not be used again.
-func TestAWrongPasswordIsReportedEveryTime(t *testing.T) {
-	server := redistest.Start(t, redistest.WithPassword("right"))
-	m, err := single.Open(&redis.Options{Addr: server.Addr(), Password: "wrong"}, single.Options{})
-	must(t, err)
-	t.Cleanup(func() { _ = m.Close() })
-	for i := range 4 {
-		_, err := m.Ask(t.Context(), acquire("key", "me", time.Minute))
-		if err == nil || !strings.Contains(err.Error(), "WRONGPASS") {
-			t.Errorf("request %d: %v, want WRONGPASS", i, err)
+// A vote is this master's reply to this request. If a connection's set-up gets an error, nothing is sent and nothing
+// counts, however many callers there are and however many requests travel together.
+func TestHazard59ABatchOnARefusedConnectionGrantsNothing(t *testing.T) {
+	t.Parallel()
+	locked := redistest.Start(t, redistest.WithPassword("right"))
+	open := redistest.Start(t)
+	for name, opt := range map[string]redis.Options{
+		"wrong password":   {Addr: locked.Addr(), Password: "secret"},
+		"no password":      {Addr: locked.Addr()},
+		"no such user":     {Addr: open.Addr(), Username: "nobody", Password: "x"},
+		"no such database": {Addr: open.Addr(), DB: 99},
+		"odd client name":  {Addr: open.Addr(), ClientName: "a b"},
+	} {
+		for _, protocol := range []int{2, 3} {
+			opt.Protocol = protocol
+			own, err := single.Open(&opt, single.Options{})
+			must(t, err)
+			t.Cleanup(func() { must(t, own.Close()) })
+			brought := opt
+			for way, m := range map[string]*single.Master{
+				"Open": own,
+				"New":  over(t, redis.NewClient(&brought)),
+				"Ring": over(t, redis.NewRing(&redis.RingOptions{
+					Addrs: map[string]string{"one": opt.Addr}, MaxRetries: -1,
+					NewClient: func(*redis.Options) *redis.Client { o := opt; return redis.NewClient(&o) },
+				})),
+				"Cluster": over(t, redis.NewClusterClient(&redis.ClusterOptions{
+					Addrs: []string{opt.Addr}, MaxRedirects: -1, MaxRetries: -1,
+					NewClient: func(*redis.Options) *redis.Client { o := opt; return redis.NewClient(&o) },
+					ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+						return []redis.ClusterSlot{{End: 16383, Nodes: []redis.ClusterNode{{Addr: opt.Addr}}}}, nil
+					},
+				})),
+			} {
+				for _, callers := range []int{1, 2, 64} {
+					if protocol == 3 && callers > 2 {
+						continue
+					}
+					t.Run(fmt.Sprintf("%s, RESP%d, %s, %d callers", name, protocol, way, callers), func(t *testing.T) {
+						// NOAUTH is the reply to the batch itself. For a request through Cluster and Ring it is
+						// unknown whether it was sent.
+						nothingCounts(t, m, callers, way == "Ring" || way == "Cluster" || name == "no password")
+					})
+				}
+			}
 		}
 	}
+	for _, s := range []*redistest.Server{locked, open} {
+		if keys := s.Client().Keys(t.Context(), "*").Val(); len(keys) > 0 {
+			t.Errorf("keys were set: %q", keys)
+		}
+	}
+}
+
+// nothingCounts sends every request, in batches of one, two, and all, from several callers at once.
+func nothingCounts(t *testing.T, m *single.Master, callers int, sent bool) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for i := range callers {
+		all := requests()
+		for j := range all {
+			all[j].Keys = []string{fmt.Sprint("key", i)}
+		}
+		wg.Go(func() {
+			for _, size := range []int{1, 2, 8} {
+				if callers > 8 && size < 8 {
+					continue
+				}
+				for requests := range slices.Chunk(all, size) {
+					for _, c := range send(t, m, patience, slices.Clone(requests)...) {
+						if c.Err == nil || c.Sent && !sent || c.Reply != (single.Reply{}) ||
+							strings.Contains(fmt.Sprint(c.Err), "secret") {
+							t.Errorf("operation %d of a batch of %d: %+v, error %v, sent %t", c.Request.Op, size,
+								c.Reply, c.Err, c.Sent)
+						}
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
 }

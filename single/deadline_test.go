@@ -5,9 +5,13 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,44 +22,52 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-const (
-	// short is a request's deadline, and long the least that a client with default settings takes instead.
-	short = 100 * time.Millisecond
-	long  = 3 * time.Second
-)
-
-// clusterOf makes a server that is a whole Redis Cluster, and its client.
-func clusterOf(t *testing.T) (*redistest.Server, *redis.ClusterClient) {
+// warm makes a connection. On a starved machine that may take longer than the client's timeouts.
+func warm(t *testing.T, m *single.Master) {
 	t.Helper()
-	server := clusterServer(t)
-	return server, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr()}})
-}
-
-// clusterServer is a whole Redis Cluster.
-func clusterServer(t *testing.T) *redistest.Server {
-	t.Helper()
-	server := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes"))
-	must(t, server.Client().ClusterAddSlotsRange(t.Context(), 0, 16383).Err())
 	redistest.Eventually(t, patience, func() bool {
-		return server.Client().Set(t.Context(), "probe", "", time.Millisecond).Err() == nil
-	}, "the cluster to serve its slots")
-	return server
+		_, err := m.Ask(t.Context(), inspect("key"))
+		return err == nil
+	}, "an answer")
 }
 
-// pausedRequest warms m up, pauses its server and returns how long a request with a short deadline took.
-func pausedRequest(t *testing.T, server *redistest.Server, m *single.Master) time.Duration {
+// pausedRequest warms m up, pauses its server and returns how long requests with a short deadline took.
+func pausedRequest(t *testing.T, server *redistest.Server, m *single.Master, requests ...single.Request) time.Duration {
 	t.Helper()
-	ask(t, m, inspect("key"))
+	warm(t, m)
 	must(t, server.Pause())
-	r := acquire("key", "me", time.Minute)
-	c := single.Call{Request: &r}
 	began := time.Now()
-	m.Do(within(t, short), []*single.Call{&c})
-	took := time.Since(began)
-	if c.Err == nil || !c.Unsure() || c.Answered() {
-		t.Errorf("the call on a paused server: error %v, unsure %t, answered %t", c.Err, c.Unsure(), c.Answered())
+	for _, c := range send(t, m, short, requests...) {
+		if c.Err == nil || !c.Unsure() || c.Answered() {
+			t.Errorf("a call on a paused server: error %v, unsure %t, answered %t", c.Err, c.Unsure(), c.Answered())
+		}
 	}
-	return took
+	return time.Since(began)
+}
+
+// However a Master is made, its requests end at their deadline, also if its options would allow them longer.
+func TestHazard04TheDeadlineIsKeptByEveryKindOfMaster(t *testing.T) {
+	server := redistest.Start(t)
+	cluster, clusterClient := clusterOf(t)
+	own := &redis.Options{Addr: server.Addr(), ReadTimeout: long}
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": server.Addr()}})
+	for _, c := range []struct {
+		name   string
+		server *redistest.Server
+		m      *single.Master
+	}{
+		{"own connections", server, opened(t, own, single.Options{})},
+		{"a client", server, over(t, redis.NewClient(&redis.Options{Addr: server.Addr()}))},
+		{"a Ring", server, over(t, ring)},
+		{"a ClusterClient", cluster, over(t, clusterClient)},
+	} {
+		for _, requests := range [][]single.Request{acquisitions("key"), acquisitions("a", "b", "c")} {
+			if took := pausedRequest(t, c.server, c.m, requests...); took < short || took > long/2 {
+				t.Errorf("%s: %d requests took %v, want %v", c.name, len(requests), took, short)
+			}
+			must(t, c.server.Resume())
+		}
+	}
 }
 
 func TestHazard04TheDeadlineIsKeptWithADefaultClient(t *testing.T) {
@@ -63,7 +75,7 @@ func TestHazard04TheDeadlineIsKeptWithADefaultClient(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	m := over(t, client)
 	raw := make(chan error, 1)
-	if took := pausedRequest(t, server, m); took < short || took > long/2 {
+	if took := pausedRequest(t, server, m, acquisitions("key")...); took < short || took > long/2 {
 		t.Errorf("took %v, want %v", took, short)
 	}
 	// The control: the same client, used directly, does not keep the deadline.
@@ -80,74 +92,82 @@ func TestHazard04TheDeadlineIsKeptWithADefaultClient(t *testing.T) {
 	}
 }
 
-// The same, if the options would allow it longer.
-func TestHazard04TheDeadlineIsKeptOnConnectionsOfOurOwn(t *testing.T) {
+func TestHazard04TheDeadlineIsKeptWhileOthersUseUpTheClientsPool(t *testing.T) {
 	server := redistest.Start(t)
-	m, err := single.Open(&redis.Options{Addr: server.Addr(), ReadTimeout: long}, single.Options{})
-	must(t, err)
-	t.Cleanup(func() { must(t, m.Close()) })
-	if took := pausedRequest(t, server, m); took < short || took > long/2 {
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), PoolSize: 1})
+	m := over(t, client)
+	ask(t, m, inspect("key"))
+	blocked := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { blocked <- client.BLPop(ctx, 0, "queue").Err() }()
+	redistest.Eventually(t, patience, func() bool {
+		return client.PoolStats().IdleConns == 0 && client.PoolStats().TotalConns == 1
+	}, "the only connection to be taken")
+
+	r := acquire("key", "me", time.Minute)
+	c := lane.Call{Call: single.Call{Request: &r}, To: make(receiver, 1), Deadline: time.Now().Add(short)}
+	began := time.Now()
+	queue := newLane(t, m) // a lane's context has a deadline and no timer
+	queue.Send(&c)
+	<-c.To.(receiver)
+	if took := time.Since(began); took > long/2 {
 		t.Errorf("took %v, want %v", took, short)
+	}
+	if c.Err == nil {
+		t.Error("the call without a connection was answered")
+	}
+	must(t, server.Client().RPush(t.Context(), "queue", "on").Err())
+	must(t, <-blocked)
+}
+
+// The deadline of a request bounds it, whatever timeouts the user's client has.
+func TestHazard68AShorterTimeoutOfTheClientDoesNotEndARequest(t *testing.T) {
+	server := redistest.Start(t)
+	m := over(t,
+		redis.NewClient(&redis.Options{
+			Addr: server.Addr(), ReadTimeout: 20 * time.Millisecond, WriteTimeout: 20 * time.Millisecond,
+		}))
+	warm(t, m)
+	must(t, server.Pause())
+	ended := make(chan error, 1)
+	ctx := within(t, patience)
+	go func() {
+		_, err := m.Ask(ctx, inspect("key"))
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		must(t, server.Resume())
+		t.Fatalf("it ended with %v while its deadline was ahead", err)
+	case <-time.After(short):
 	}
 	must(t, server.Resume())
+	must(t, <-ended)
 }
 
-func TestHazard04TheDeadlineIsKeptByABatch(t *testing.T) {
-	server := redistest.Start(t)
-	m := over(t, redis.NewClient(&redis.Options{Addr: server.Addr()}))
-	ask(t, m, inspect("key"))
-	must(t, server.Pause())
-	defer func() { must(t, server.Resume()) }()
-	var batch []*single.Call
-	for _, key := range []string{"a", "b", "c"} {
-		r := acquire(key, "me", time.Minute)
-		batch = append(batch, &single.Call{Request: &r})
-	}
-	began := time.Now()
-	m.Do(within(t, short), batch)
-	if took := time.Since(began); took < short || took > long/2 {
-		t.Errorf("took %v, want %v", took, short)
-	}
-	for i, c := range batch {
-		if !c.Unsure() {
-			t.Errorf("call %d: %v, unsure %t", i, c.Err, c.Unsure())
-		}
-	}
-}
-
-func TestAllKindsOfClientsSpeakTheSameLock(t *testing.T) {
-	t.Parallel()
-	cluster, clusterClient := clusterOf(t)
-	server := redistest.Start(t)
-	for name, m := range map[string]*single.Master{
-		"ClusterClient": over(t, clusterClient),
-		"Ring":          over(t, redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": server.Addr()}})),
-		"Client":        over(t, redis.NewClient(&redis.Options{Addr: server.Addr()})),
-		"RESP3":         over(t, redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 3})),
-		"Dial":          dial(t, server.URL()),
-		"Dial, cluster": dial(t, cluster.URL()),
-	} {
-		key := "key of " + name
-		for i, want := range []single.Outcome{single.Granted, single.Refused, single.Granted, single.Repaired} {
-			r := []single.Request{
-				acquire(key, "me", time.Minute), acquire(key, "other", time.Minute),
-				release(key, "me"), extend(key, "me", time.Minute, true),
-			}[i]
-			if got := ask(t, m, r); got.Outcome != want {
-				t.Errorf("%s: step %d: %+v, want outcome %d", name, i, got, want)
+// Connecting is part of the request: it ends at the request's deadline, with nothing sent.
+func TestHazard37DialingKeepsTheDeadline(t *testing.T) {
+	for _, size := range []int{1, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &far{takes: after(time.Hour)}
+			// Contexts of a lane have a deadline and do not announce its end.
+			queue := newLane(t, f.master(t, redis.Options{}))
+			began, ended := time.Now(), make(receiver, size)
+			for i := range size {
+				queue.Send(&lane.Call{
+					Call: *batchOf(acquire(fmt.Sprint(i), "me", time.Minute))[0], Deadline: began.Add(short), To: ended,
+				})
 			}
-		}
-		var batch []*single.Call // with keys of different slots
-		for _, suffix := range []string{"a", "b", "c", "d"} {
-			r := acquire(key+suffix, "me", time.Minute)
-			batch = append(batch, &single.Call{Request: &r})
-		}
-		m.Do(t.Context(), batch)
-		for _, c := range batch {
-			if c.Err != nil || c.Reply.Outcome != single.Granted {
-				t.Errorf("%s: batch: %+v, %v", name, c.Reply, c.Err)
+			for range size {
+				if c := <-ended; c.Err == nil || c.Sent {
+					t.Errorf("%v, sent %t", c.Err, c.Sent)
+				}
 			}
-		}
+			if took := time.Since(began); took > short {
+				t.Errorf("%d requests of %v took %v", size, short, took)
+			}
+		})
 	}
 }
 
@@ -160,16 +180,10 @@ func TestAFailedDialMeansNotSent(t *testing.T) {
 		"Dial": dial(t, "redis://"+port.Addr()),
 		"New":  over(t, redis.NewClient(&redis.Options{Addr: port.Addr()})),
 	} {
-		for _, size := range []int{1, 3} {
-			var batch []*single.Call
-			for range size {
-				r := acquire("key", "me", time.Minute)
-				batch = append(batch, &single.Call{Request: &r})
-			}
-			m.Do(within(t, patience), batch)
-			for _, c := range batch {
+		for _, keys := range [][]string{{"key"}, {"key", "key", "key"}} {
+			for _, c := range send(t, m, patience, acquisitions(keys...)...) {
 				if c.Err == nil || c.Sent || c.Unsure() || c.Answered() {
-					t.Errorf("%s, %d calls: error %v, sent %t, unsure %t", name, size, c.Err, c.Sent, c.Unsure())
+					t.Errorf("%s, %d calls: error %v, sent %t, unsure %t", name, len(keys), c.Err, c.Sent, c.Unsure())
 				}
 			}
 		}
@@ -183,8 +197,7 @@ func TestAConnectionThatBreaksMayHaveCarriedTheRequest(t *testing.T) {
 		}
 		return ""
 	})
-	r := acquire("key", "me", time.Minute)
-	c := single.Call{Request: &r}
+	c := *batchOf(acquire("key", "me", time.Minute))[0]
 	dial(t, "redis://"+server.addr).Do(within(t, patience), []*single.Call{&c})
 	if c.Err == nil || !c.Unsure() || server.heard("set") == 0 {
 		t.Errorf("unsure %t after %v; the server has heard %d", c.Unsure(), c.Err, server.heard("set"))
@@ -223,22 +236,19 @@ func closeSeen(t *testing.T, open func(addr string) *single.Master) error {
 	return <-ended
 }
 
+// isReset reports that a connection ended by RST.
+func isReset(err error) bool { return !errors.Is(err, io.EOF) && errors.Is(err, syscall.ECONNRESET) }
+
 func TestARequestThatTimedOutResetsItsConnection(t *testing.T) {
-	err := closeSeen(t, func(addr string) *single.Master {
-		m, err := single.Dial("redis://"+addr, single.Options{})
-		must(t, err)
-		return m
-	})
-	if !isReset(err) {
+	if err := closeSeen(t, func(addr string) *single.Master {
+		return opened(t, &redis.Options{Addr: addr}, single.Options{})
+	}); !isReset(err) {
 		t.Errorf("the server read %v, want a reset", err)
 	}
 	// The control: a user's own client closes in order, and its data is delivered.
-	err = closeSeen(t, func(addr string) *single.Master {
-		m, err := single.New(redis.NewClient(&redis.Options{Addr: addr}), single.Options{})
-		must(t, err)
-		return m
-	})
-	if isReset(err) {
+	if isReset(closeSeen(t, func(addr string) *single.Master {
+		return over(t, redis.NewClient(&redis.Options{Addr: addr}))
+	})) {
 		t.Error("an ordinary client was closed with a reset as well: this test shows nothing")
 	}
 }
@@ -271,24 +281,6 @@ func lateCommand(t *testing.T, open func(*redistest.Server) *single.Master) bool
 	return value(t, server, "key") != ""
 }
 
-// lister is a client of one connection to count others by: a pool may open a second one whenever the machine is slow.
-func lister(t *testing.T, s *redistest.Server) *redis.Client {
-	t.Helper()
-	o := *s.Client().Options() // which has all rights
-	o.PoolSize, o.ReadTimeout = 1, patience
-	c := redis.NewClient(&o)
-	t.Cleanup(func() { must(t, c.Close()) })
-	return c
-}
-
-// connections returns how many connections a server has.
-func connections(t *testing.T, list *redis.Client) int {
-	t.Helper()
-	all, err := list.ClientList(t.Context()).Result()
-	must(t, err)
-	return strings.Count(all, "\n")
-}
-
 func TestARequestThatAStoppedMasterHasNotReceivedIsDiscarded(t *testing.T) {
 	if lateCommand(t, func(s *redistest.Server) *single.Master {
 		m, err := single.Dial(s.URL(), single.Options{})
@@ -305,79 +297,4 @@ func TestARequestThatAStoppedMasterHasNotReceivedIsDiscarded(t *testing.T) {
 			return m
 		})
 	}, "an ordinary connection to set the key after all, without which this test shows nothing")
-}
-
-func TestHazard04TheDeadlineIsKeptWhileOthersUseUpTheClientsPool(t *testing.T) {
-	server := redistest.Start(t)
-	client := redis.NewClient(&redis.Options{Addr: server.Addr(), PoolSize: 1})
-	m := over(t, client)
-	ask(t, m, inspect("key"))
-	blocked := make(chan error, 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	go func() { blocked <- client.BLPop(ctx, 0, "queue").Err() }()
-	redistest.Eventually(t, patience, func() bool {
-		return client.PoolStats().IdleConns == 0 && client.PoolStats().TotalConns == 1
-	}, "the only connection to be taken")
-
-	r := acquire("key", "me", time.Minute)
-	c := lane.Call{Call: single.Call{Request: &r}, To: make(receiver, 1), Deadline: time.Now().Add(short)}
-	began := time.Now()
-	queue := newLane(t, m) // a lane's context has a deadline and no timer
-	queue.Send(&c)
-	<-c.To.(receiver)
-	if took := time.Since(began); took > long/2 {
-		t.Errorf("took %v, want %v", took, short)
-	}
-	if c.Err == nil {
-		t.Error("the call without a connection was answered")
-	}
-	must(t, server.Client().RPush(t.Context(), "queue", "on").Err())
-	must(t, <-blocked)
-}
-
-func TestHazard04TheDeadlineIsKeptByAClusterClient(t *testing.T) {
-	t.Parallel()
-	server, client := clusterOf(t)
-	m := over(t, client)
-	took := pausedRequest(t, server, m)
-	must(t, server.Resume())
-	if took > long/2 {
-		t.Errorf("took %v, want %v", took, short)
-	}
-}
-
-func TestHazard04TheDeadlineIsKeptByARing(t *testing.T) {
-	server := redistest.Start(t)
-	m := over(t, redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": server.Addr()}}))
-	took := pausedRequest(t, server, m)
-	must(t, server.Resume())
-	if took > long/2 {
-		t.Errorf("took %v, want %v", took, short)
-	}
-}
-
-// The deadline of a request bounds it, whatever timeouts the user's client has.
-func TestHazard68AShorterTimeoutOfTheClientDoesNotEndARequest(t *testing.T) {
-	server := redistest.Start(t)
-	m := over(t,
-		redis.NewClient(&redis.Options{
-			Addr: server.Addr(), ReadTimeout: 20 * time.Millisecond, WriteTimeout: 20 * time.Millisecond,
-		}))
-	ask(t, m, inspect("key"))
-	must(t, server.Pause())
-	ended := make(chan error, 1)
-	ctx := within(t, patience)
-	go func() {
-		_, err := m.Ask(ctx, inspect("key"))
-		ended <- err
-	}()
-	select {
-	case err := <-ended:
-		must(t, server.Resume())
-		t.Fatalf("it ended with %v while its deadline was ahead", err)
-	case <-time.After(short):
-	}
-	must(t, server.Resume())
-	must(t, <-ended)
 }

@@ -2,12 +2,10 @@ package single_test
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net"
+	"net/url"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -16,21 +14,6 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/single"
 )
-
-// isReset reports that a connection ended by RST.
-func isReset(err error) bool { return !errors.Is(err, io.EOF) && errors.Is(err, syscall.ECONNRESET) }
-
-func TestHazard34AnAuthenticationThatFailsShowsNoPassword(t *testing.T) {
-	server := redistest.Start(t, redistest.WithPassword("right"))
-	m := dial(t, "redis://:hunter2@"+server.Addr())
-	_, err := m.Ask(t.Context(), inspect("key"))
-	if err == nil {
-		t.Fatal("the wrong password was accepted")
-	}
-	if strings.Contains(err.Error(), "hunter2") || strings.Contains(m.Name(), "hunter2") {
-		t.Errorf("master %q: %v", m.Name(), err)
-	}
-}
 
 func TestDialReadsUserPasswordAndDatabaseFromTheURL(t *testing.T) {
 	server := redistest.Start(t, redistest.WithPassword("secret"))
@@ -141,42 +124,6 @@ func TestCloseLeavesAClientOfTheCallersOpen(t *testing.T) {
 	}
 }
 
-func TestHazard34NoErrorShowsAPassword(t *testing.T) {
-	const password = "hunter2"
-	for _, url := range []string{
-		"http://user:hunter2@host:6379",          // not a scheme of Redis
-		"redis://user:hunter2@host:port",         // not a port
-		"redis://user:hunter2@host:6379/hunter2", // not a database
-		"redis://user:hunter2@host:6379/1/hunter2",
-		"redis://user:hunter2@host:6379/?hunter2=1",
-		"redis://user:hunter2@host:6379/?db=hunter2",
-		"redis://user:hunter2@host:6379/?dial_timeout=hunter2",
-		"redis://:1/hunter2@host:6379", // a password with an unescaped slash
-		"redis://:hunter2/x@host:6379",
-		"redis://:hunter2#x@host:6379",
-		"redis://:hunter2?x@host:6379",
-		"redis://:hunter2%zz@host:6379",
-		"user:hunter2@host:6379",
-		"hunter2",
-		":hunter2@host",
-		"redis:user:hunter2@host:6379",
-		"redis://user:hunter2@host:6379\n",
-		"unix://user:hunter2@",
-		" redis://user:hunter2@host:6379",
-	} {
-		_, err := single.Dial(url, single.Options{})
-		if err == nil {
-			continue // a URL that is fine, if odd
-		}
-		if strings.Contains(err.Error(), password) {
-			t.Errorf("%q: the error shows the password: %v", url, err)
-		}
-		if !strings.HasPrefix(err.Error(), "single: ") || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%q: the error is not one line of this package: %q", url, err)
-		}
-	}
-}
-
 // URLs that would make go-redis panic, that go-redis would ignore, or that would do harm.
 func TestDialRefusesURLsThatCannotBeMeant(t *testing.T) {
 	for url, says := range map[string]string{
@@ -204,6 +151,55 @@ func TestDialRefusesURLsThatCannotBeMeant(t *testing.T) {
 	m, err := single.Dial("rediss://127.0.0.1:1?pool_size=3&protocol=3&skip_verify=false", single.Options{})
 	must(t, err)
 	must(t, m.Close())
+}
+
+// FuzzDial: a URL is accepted or refused, without a panic. Neither the error, of one line, nor the master's name ever
+// contains the password, wherever it is in a broken URL.
+func FuzzDial(f *testing.F) {
+	for _, seed := range []string{
+		"redis://user:PASSWORD@127.0.0.1:6379/0", "rediss://:PASSWORD@host", "redis://user:PASSWORD@host:port",
+		"redis://u:PASSWORD@[::1",
+		"PASSWORD", "redis://u:PASSWORD/x@host", "redis://u:PASSWORD#@host", "redis://u:%zzPASSWORD@host",
+		"http://u:PASSWORD@host",
+		"unix://u:PASSWORD@/tmp/sock?db=1", "redis://host/PASSWORD", "redis://u:PASSWORD@host?dial_timeout=PASSWORD",
+		"redis://u:PASSWORD@host:1,host:2", "redis://u:PASSWORD@host/0?x=1", "\x00redis://u:PASSWORD@",
+		"redis://PASSWORD@host",
+		"valkey://u:PASSWORD@host:port",
+		"redis://user:PASSWORD@host:6379/PASSWORD", // not a database
+		"redis://user:PASSWORD@host:6379/1/PASSWORD", "redis://user:PASSWORD@host:6379/?PASSWORD=1",
+		"redis://user:PASSWORD@host:6379/?db=PASSWORD",
+		"redis://:1/PASSWORD@host:6379", // a password with an unescaped slash
+		"redis://:PASSWORD?x@host:6379", "redis://:PASSWORD%zz@host:6379", "user:PASSWORD@host:6379", ":PASSWORD@host",
+		"redis:user:PASSWORD@host:6379", "redis://user:PASSWORD@host:6379\n", "unix://user:PASSWORD@",
+		" redis://user:PASSWORD@host:6379",
+	} {
+		f.Add(seed, "secret-0123456789")
+	}
+	f.Fuzz(func(t *testing.T, template, secret string) {
+		if len(secret) < 8 || !strings.Contains(template, "PASSWORD") ||
+			strings.Contains(strings.ReplaceAll(template, "PASSWORD", ""), secret) {
+			return
+		}
+		raw := strings.ReplaceAll(template, "PASSWORD", url.PathEscape(secret))
+		for _, rawURL := range []string{raw, strings.ReplaceAll(template, "PASSWORD", secret)} {
+			m, err := single.Dial(rawURL, single.Options{})
+			if err != nil {
+				if strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), url.PathEscape(secret)) ||
+					!strings.HasPrefix(err.Error(), "single: ") || strings.Contains(err.Error(), "\n") {
+					t.Errorf("%q: %q", rawURL, err)
+				}
+				continue
+			}
+			inHost := false // the address is the master's name, and not a secret
+			if u, err := url.Parse(rawURL); err == nil {
+				inHost = strings.Contains(strings.ToLower(u.Host+u.Path), strings.ToLower(secret))
+			}
+			if !inHost && strings.Contains(m.Name(), secret) {
+				t.Errorf("%q is called %q", rawURL, m.Name())
+			}
+			must(t, m.Close())
+		}
+	})
 }
 
 // calls counts how often go-redis calls a hook or asks a provider.
@@ -268,4 +264,65 @@ func TestHazard113TheSettingsOfAClientCountAsDocumented(t *testing.T) {
 	if all.requests.Load() == 0 {
 		t.Error("the hooks of a Ring see nothing")
 	}
+}
+
+func TestAllKindsOfClientsSpeakTheSameLock(t *testing.T) {
+	t.Parallel()
+	cluster, clusterClient := clusterOf(t)
+	server := redistest.Start(t)
+	for name, m := range map[string]*single.Master{
+		"ClusterClient": over(t, clusterClient),
+		"Ring":          over(t, redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": server.Addr()}})),
+		"Client":        over(t, redis.NewClient(&redis.Options{Addr: server.Addr()})),
+		"RESP3":         over(t, redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 3})),
+		"Dial":          dial(t, server.URL()),
+		"Dial, cluster": dial(t, cluster.URL()),
+	} {
+		key := "key of " + name
+		for i, want := range []single.Outcome{single.Granted, single.Refused, single.Granted, single.Repaired} {
+			r := []single.Request{
+				acquire(key, "me", time.Minute), acquire(key, "other", time.Minute),
+				release(key, "me"), extend(key, "me", time.Minute, true),
+			}[i]
+			if got := ask(t, m, r); got.Outcome != want {
+				t.Errorf("%s: step %d: %+v, want outcome %d", name, i, got, want)
+			}
+		}
+		var batch []*single.Call // with keys of different slots
+		for _, suffix := range []string{"a", "b", "c", "d"} {
+			r := acquire(key+suffix, "me", time.Minute)
+			batch = append(batch, &single.Call{Request: &r})
+		}
+		m.Do(t.Context(), batch)
+		for _, c := range batch {
+			if c.Err != nil || c.Reply.Outcome != single.Granted {
+				t.Errorf("%s: batch: %+v, %v", name, c.Reply, c.Err)
+			}
+		}
+	}
+}
+
+// A Ring cannot subscribe without a channel, and panics if all its servers are down.
+func TestHazard60ARingSubscribes(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	m := over(t, redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": server.Addr()}}))
+	ready, heard := make(chan struct{}, 10), make(chan string, 10)
+	const channel = single.ChannelPrefix + "w"
+	stop := m.Listen(channel, func() { ready <- struct{}{} }, func(message string) { heard <- message })
+	defer stop()
+	redistest.Eventually(t, patience, func() bool { return len(ready) > 0 }, "the subscription")
+	must(t, server.Client().Publish(t.Context(), channel, "hello").Err())
+	redistest.Eventually(t, patience, func() bool { return len(heard) > 0 }, "the published message")
+	if got := <-heard; got != "hello" {
+		t.Errorf("heard %q", got)
+	}
+	down, err := single.New(redis.NewRing(&redis.RingOptions{
+		Addrs: map[string]string{"one": "127.0.0.1:1"}, HeartbeatFrequency: time.Millisecond,
+	}), single.Options{})
+	must(t, err)
+	t.Cleanup(func() { must(t, down.Client().(*redis.Ring).Close()) })
+	redistest.Eventually(t, patience, func() bool { return down.Client().(*redis.Ring).Len() == 0 },
+		"the ring to notice that its servers are down")
+	down.Listen("channel", func() {}, func(string) {})()
 }

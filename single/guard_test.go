@@ -1,323 +1,295 @@
 package single_test
 
 import (
-	"fmt"
-	"math/rand/v2"
+	"cmp"
+	"errors"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
-const second = time.Second
+// guardFor is the guard of these tests. A server's first vote may take up to a second more, because uptime is in
+// whole seconds.
+const guardFor = 1200 * time.Millisecond
 
-// noon is some time of day.
-var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+// forReplicas is for servers that follow each other: a replica is a client of its master.
+var forReplicas = redistest.WithUser("~*", "&*", "+@all")
 
-// saw is a sighting at a time of our clock, answered at once, of a server with a wall clock that runs like ours.
-func saw(run string, at, uptime time.Duration) single.Sighting {
-	return single.Sighting{RunID: run, Uptime: uptime, Wall: noon.Add(at), Asked: at, Answered: at}
+// guarded makes a guarded Master that is closed with the test.
+func guarded(t *testing.T, opt *redis.Options, opts single.Options) *single.Master {
+	t.Helper()
+	opts.RestartGuard = guardFor
+	return opened(t, opt, opts)
 }
 
-// ahead is a sighting of a server with its wall clock, and so its uptime, ahead.
-func ahead(by time.Duration, s single.Sighting) single.Sighting {
-	s.Wall, s.Uptime = s.Wall.Add(by), s.Uptime+by
-	return s
+// try asks for a key for at most ten seconds.
+func try(t *testing.T, m *single.Master, owner string) error {
+	t.Helper()
+	_, err := m.Ask(within(t, patience), acquire("guarded", owner, time.Minute))
+	return err
 }
 
-// durable is a sighting of a server that fsyncs always and has the data of a run that voted; emptied has lost it.
-func durable(s single.Sighting) single.Sighting {
-	s.Durable, s.Marked = true, true
-	return s
-}
-
-// replica is a sighting of a server that is or was a replica.
-func replica(s single.Sighting) single.Sighting {
-	s.Replica = true
-	return s
-}
-
-func rewriting(s single.Sighting) single.Sighting {
-	s.Rewrites = true
-	return s
-}
-
-func emptied(s single.Sighting) single.Sighting {
-	s.Marked = false
-	return s
-}
-
-func TestTheGuardTrustsWhatItObservedMoreThanUptime(t *testing.T) {
-	const guard = 30 * second
-	tests := []struct {
-		name  string
-		seen  []single.Sighting
-		wants []time.Duration
-	}{
-		{"a server first met when it is old votes at once", []single.Sighting{saw("a", 0, 31*second)}, []time.Duration{
-			0,
-		}},
-		{
-			"uptime counts whole seconds, so the last one is not believed",
-			[]single.Sighting{saw("a", 0, 30*second)},
-			[]time.Duration{second},
-		},
-		{
-			"a server first met when it is young waits for the rest",
-			[]single.Sighting{saw("a", 0, 11*second), saw("a", 19*second, 0), saw("a", 20*second, 0)},
-			[]time.Duration{20 * second, second, 0},
-		},
-		{
-			"the same run needs no uptime: its clock may be set back",
-			[]single.Sighting{saw("a", 0, 0), saw("a", 29*second, -3600*second), saw("a", 30*second, -3600*second)},
-			[]time.Duration{guard, second, 0},
-		},
-		{
-			"nor forward",
-			[]single.Sighting{saw("a", 0, 0), ahead(3600*second, saw("a", second, second))},
-			[]time.Duration{guard, 29 * second},
-		},
-		{
-			"a restart is a new run and waits for a whole guard time",
-			[]single.Sighting{
-				saw("a", 0, 900*second), saw("b", 5*second, 0), saw("b", 34*second, 29*second),
-				saw("b", 35*second, 30*second),
-			},
-			[]time.Duration{0, guard, second, 0},
-		},
-		{
-			"a restart long before it was noticed costs nothing more",
-			[]single.Sighting{saw("a", 0, 900*second), saw("b", 600*second, 500*second)},
-			[]time.Duration{0, 0},
-		},
-		{
-			"a clock set forward after the restart is taken off the uptime",
-			[]single.Sighting{saw("a", 0, 900*second), ahead(3600*second, saw("b", 600*second, 3*second))},
-			[]time.Duration{0, guard},
-		},
-		{
-			"a clock set forward by less than the time since is taken off too",
-			[]single.Sighting{saw("a", 0, 900*second), ahead(40*second, saw("b", 600*second, 3*second))},
-			[]time.Duration{0, guard},
-		},
-		{
-			"a run that claims to be older than its predecessor's end is not believed at all",
-			[]single.Sighting{saw("a", 0, 900*second), saw("b", 5*second, 40*second)},
-			[]time.Duration{0, guard},
-		},
-		{
-			"a clock set back only makes the server look younger",
-			[]single.Sighting{saw("a", 0, 900*second), ahead(-3600*second, saw("b", 600*second, 500*second))},
-			[]time.Duration{0, guard},
-		},
-		{
-			"a server that fsyncs always votes at once, also after a restart",
-			[]single.Sighting{durable(saw("a", 0, 0)), durable(saw("b", second, 0))},
-			[]time.Duration{0, 0},
-		},
-		{
-			"one that lost its disk is guarded, and so is its next run if nobody has let it vote",
-			[]single.Sighting{
-				durable(saw("a", 0, 0)), emptied(durable(saw("b", second, 0))), emptied(durable(saw("c", 2*second, 0))),
-			},
-			[]time.Duration{0, guard, guard},
-		},
-		{
-			"also where it is met for the first time",
-			[]single.Sighting{
-				emptied(durable(saw("b", 0, 11*second))), emptied(durable(saw("b", 20*second, 31*second))),
-			},
-			[]time.Duration{20 * second, 0},
-		},
-		{
-			"and is excused again once it has voted",
-			[]single.Sighting{emptied(durable(saw("b", 0, 31*second))), durable(saw("c", second, 0))},
-			[]time.Duration{0, 0},
-		},
-		{
-			"a replica that took over has the mark and not all the data: it is guarded, and once it has voted its " +
-				"next run is excused",
-			[]single.Sighting{
-				durable(saw("a", 0, 0)), replica(durable(saw("b", second, 900*second))),
-				durable(saw("c", 40*second, 0)),
-			},
-			[]time.Duration{0, guard, 0},
-		},
-		{
-			"a replica that took over, where it is met for the first time, is believed its uptime and not its mark",
-			[]single.Sighting{replica(durable(saw("b", 0, 11*second)))},
-			[]time.Duration{20 * second},
-		},
-		{
-			"one that was a replica meanwhile has another server's data",
-			[]single.Sighting{
-				saw("a", 0, 900*second), replica(saw("a", 5*second, 905*second)),
-				replica(saw("a", 25*second, 925*second)),
-			},
-			[]time.Duration{0, guard, 10 * second},
-		},
-		{
-			"one that was met while it wrote its first file may have lost that",
-			[]single.Sighting{rewriting(durable(saw("a", 0, 900*second))), durable(saw("b", 2*second, 0))},
-			[]time.Duration{0, guard},
-		},
-		{
-			"one that is known as durable remains so while it writes its file anew",
-			[]single.Sighting{
-				durable(saw("a", 0, 900*second)), rewriting(durable(saw("a", second, 901*second))),
-				durable(saw("b", 2*second, 0)),
-			},
-			[]time.Duration{0, 0, 0},
-		},
-		{
-			"the mark alone excuses nobody",
-			[]single.Sighting{
-				{RunID: "a", Wall: noon, Marked: true}, {
-					RunID: "b", Wall: noon.Add(second), Asked: second, Answered: second, Marked: true,
-				},
-			},
-			[]time.Duration{guard, guard},
-		},
-		{
-			"one that does so only since the restart has forgotten what the run before had",
-			[]single.Sighting{saw("a", 0, 900*second), durable(saw("b", second, 0)), durable(saw("c", 2*second, 0))},
-			[]time.Duration{0, guard, 0},
-		},
-		{
-			"one that was told to fsync while it ran is trusted from its next restart on",
-			[]single.Sighting{saw("a", 0, 0), durable(saw("a", second, 0)), durable(saw("b", 2*second, 0))},
-			[]time.Duration{guard, 29 * second, 0},
-		},
+// untilItVotes tries until the master votes. It fails the test after any error but the guard's.
+func untilItVotes(t *testing.T, m *single.Master) (refusals int) {
+	t.Helper()
+	var others []error
+	redistest.Eventually(t, patience, func() bool {
+		err := try(t, m, "owner")
+		switch {
+		case isGuarded(err):
+			refusals++
+		case err != nil:
+			others = append(others, err)
+		}
+		return err == nil
+	}, "the master to vote")
+	if len(others) > 1 { // the connection that the restart broke
+		t.Errorf("attempts failed for other reasons than the guard: %v", others)
 	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			judge := single.NewJudge(guard).Judge
-			for i, s := range test.seen {
-				if got := judge(s); got != test.wants[i] {
-					t.Errorf("sighting %d of run %s at %v: votes in %v, want %v", i+1, s.RunID, s.Answered, got,
-						test.wants[i])
-				}
+	return refusals
+}
+
+// refused fails the test unless the guard rejects a new connection to the master.
+func refused(t *testing.T, m *single.Master, when string) {
+	t.Helper()
+	_ = try(t, m, "owner") // the old connection is broken
+	err := try(t, m, "owner")
+	if guarded, is := errors.AsType[*single.GuardError](err); !is || guarded.Unclear != "" {
+		t.Errorf("%s: got %v, want a GuardError", when, err)
+	}
+}
+
+// votes fails the test unless the master answers over a new connection.
+func votes(t *testing.T, m *single.Master, when string) {
+	t.Helper()
+	_ = try(t, m, "owner")
+	if err := try(t, m, "owner"); err != nil {
+		t.Errorf("%s: %v, want a vote", when, err)
+	}
+}
+
+// isGuarded reports whether the guard has refused a request.
+func isGuarded(err error) bool {
+	_, is := errors.AsType[*single.GuardError](err)
+	return is
+}
+
+func TestAMasterThatRestartedEmptyDoesNotVoteForOneGuardTime(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	m := guarded(t, &redis.Options{Addr: server.Addr()}, single.Options{})
+	untilItVotes(t, m)
+	for range 2 { // also the second restart in a row
+		began := time.Now()
+		must(t, server.RestartEmpty())
+		_ = try(t, m, "owner") // the old connection is broken
+		err := try(t, m, "owner")
+		refused, is := errors.AsType[*single.GuardError](err)
+		if !is {
+			t.Fatalf("a master that has just restarted answered %v, want a GuardError", err)
+		}
+		if refused.Master != server.Addr() || refused.Remaining <= 0 || refused.Remaining > guardFor ||
+			!strings.Contains(err.Error(), "does not vote for another") {
+			t.Errorf("%+v: %v; want the master's name and a remaining time of at most %v", refused, err, guardFor)
+		}
+		if refusals := untilItVotes(t, m); refusals == 0 {
+			t.Error("it was never refused while waiting")
+		}
+		if took := time.Since(began); took < guardFor {
+			t.Errorf("it voted %v after the restart, and the guard is %v", took, guardFor)
+		}
+	}
+}
+
+func TestAMasterThatFsyncsAlwaysVotesAtOnceAndHasItsLocks(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.WithAOF())
+	m := guarded(t, &redis.Options{Addr: server.Addr()}, single.Options{})
+	untilItVotes(t, m) // its first start might be one without its data
+	must(t, server.Restart())
+	votes(t, m, "after a restart")
+	if got := value(t, server, "guarded"); got != "owner" {
+		t.Errorf("after the restart the key is held by %q, want %q", got, "owner")
+	}
+	votes(t, guarded(t, &redis.Options{Addr: server.Addr()}, single.Options{}), "asked by somebody who never met it")
+}
+
+func TestAMasterThatFsyncsAlwaysAndLostItsDiskDoesNotVoteForOneGuardTime(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.WithAOF())
+	m := guarded(t, &redis.Options{Addr: server.Addr()}, single.Options{})
+	untilItVotes(t, m)
+
+	must(t, server.RestartEmpty())
+	refused(t, m, "after its disk was lost")
+	refused(t, guarded(t, &redis.Options{Addr: server.Addr()}, single.Options{}), "asked by somebody who never met it")
+	began := time.Now()
+	must(t, server.Restart()) // with all it has, which is nothing
+	refused(t, m, "after one more restart")
+	untilItVotes(t, m)
+	if took := time.Since(began); took < guardFor {
+		t.Errorf("it voted %v after the restart, and the guard is %v", took, guardFor)
+	}
+	must(t, server.Restart())
+	votes(t, m, "after a restart with the data of a run that voted")
+
+	// The control: the mark alone makes the difference.
+	must(t, server.RestartEmpty())
+	must(t, server.Client().Set(t.Context(), single.GuardKey, guardFor.Milliseconds(), 0).Err())
+	votes(t, m, "emptied, with the mark put there by hand")
+}
+
+// TestAReplicaThatTakesOverIsGuarded: the replica fsyncs always and has the mark, which came with the master's data.
+// But it may lack the master's last writes. A server that is still a replica is guarded, too: it may take over at any
+// moment.
+func TestAReplicaThatTakesOverIsGuarded(t *testing.T) {
+	t.Parallel()
+	server, replica := redistest.Start(t, redistest.WithAOF(), forReplicas),
+		redistest.Start(t, redistest.WithAOF(), forReplicas)
+	must(t, server.Client().Set(t.Context(), single.GuardKey, time.Hour.Milliseconds(), 0).Err())
+	must(t, replica.Client().Do(t.Context(), "REPLICAOF", "127.0.0.1", strconv.Itoa(server.Port())).Err())
+	redistest.Eventually(t, patience, func() bool {
+		return replica.Client().Get(t.Context(), single.GuardKey).Err() == nil
+	}, "the mark to arrive")
+	open := func(addr string) *single.Master {
+		return opened(t, &redis.Options{Addr: addr}, single.Options{RestartGuard: time.Hour})
+	}
+	m := open(server.Addr())
+	votes(t, m, "a durable master with the mark")
+	refused(t, open(replica.Addr()), "a replica")
+
+	must(t, server.Promote(t.Context(), replica))
+	refused(t, m, "a replica in its master's place")
+	refused(t, open(server.Addr()), "asked by somebody who never met its master")
+}
+
+// TestAServerThatIsStillWritingItsFirstFileIsGuarded: its settings say that it is durable, but the data that it
+// confirms is not on disk yet.
+func TestAServerThatIsStillWritingItsFirstFileIsGuarded(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.WithAOF())
+	c := server.Client()
+	must(t, c.Set(t.Context(), single.GuardKey, time.Hour.Milliseconds(), 0).Err())
+	m, pass := clocked(t, &redis.Options{Addr: server.Addr()}, time.Hour)
+	votes(t, m, "a durable master with the mark")
+	must(t, c.ConfigSet(t.Context(), "appendonly", "no").Err())
+	pass(2 * time.Second) // by then it is asked again whether it is as careful as it was
+	must(t, try(t, m, "owner"))
+	// ten minutes for a key: until it is killed
+	must(t, c.ConfigSet(t.Context(), "rdb-key-save-delay", "600000000").Err())
+	// Close the connections before the child starts: it would keep them open when the server closes them.
+	must(t, c.Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err())
+	alive := func() bool { return c.Ping(t.Context()).Err() == nil }
+	redistest.Eventually(t, patience, alive, "an unbroken connection")
+	must(t, c.ConfigSet(t.Context(), "appendonly", "yes").Err())
+	votes(t, m, "while it writes its first file")
+	info := c.Info(t.Context(), "persistence").Val()
+	if single.InfoField(info, "aof_rewrite_in_progress") != "1" {
+		t.Fatalf("it has written it: %s", info)
+	}
+	must(t, server.Restart())
+	redistest.Eventually(t, patience, alive, "an unbroken connection")
+	refused(t, m, "a server that has forgotten a lock")
+}
+
+// TestAMasterThatWasAReplicaMeanwhileIsGuarded: its data was replaced, without a restart.
+func TestAMasterThatWasAReplicaMeanwhileIsGuarded(t *testing.T) {
+	t.Parallel()
+	server, other := redistest.Start(t, forReplicas), redistest.Start(t, forReplicas)
+	m := guarded(t, &redis.Options{Addr: server.Addr()}, single.Options{})
+	untilItVotes(t, m)
+	must(t, try(t, m, "first"))
+	must(t, server.Client().Do(t.Context(), "REPLICAOF", "127.0.0.1", strconv.Itoa(other.Port())).Err())
+	redistest.Eventually(t, patience, func() bool {
+		return strings.Contains(server.Client().Info(t.Context(), "replication").Val(), "master_link_status:up")
+	}, "the replica to follow")
+	if err := try(t, m, "second"); err == nil {
+		t.Fatal("a replica granted a lock")
+	}
+	must(t, server.Client().Do(t.Context(), "REPLICAOF", "NO", "ONE").Err())
+	if err := try(t, m, "second"); !isGuarded(err) {
+		t.Errorf("got %v, want a GuardError", err)
+	}
+}
+
+// A restarted master is marked once it may vote, if it fsyncs always. Without a mark each restart is guarded.
+func TestAMasterWithoutAMarkIsGuardedAfterEachRestart(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		there   string // in the mark's place
+		options []redistest.Option
+		as      redis.Options
+	}{
+		"it forgets":      {},
+		"somebody's data": {there: "somebody's", options: []redistest.Option{redistest.WithAOF()}},
+		"without a right": {
+			options: []redistest.Option{redistest.WithAOF(), redistest.WithArgs(
+				"--user", "app", "on", ">pw", "~guarded", "~redlock:queue:*", "&*", "+@all",
+			)},
+			as: redis.Options{Username: "app", Password: "pw"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t, c.options...)
+			if c.there != "" {
+				must(t, server.Client().Set(t.Context(), single.GuardKey, c.there, 0).Err())
 			}
+			c.as.Addr = server.Addr()
+			m := guarded(t, &c.as, single.Options{})
+			untilItVotes(t, m)
+			if got := value(t, server, single.GuardKey); got != c.there {
+				t.Errorf("the mark is %q, want %q", got, c.there)
+			}
+			must(t, server.Restart())
+			refused(t, m, "after a restart")
+			untilItVotes(t, m)
 		})
 	}
 }
 
-func TestTheGuardIgnoresWhichOfTwoOverlappingChecksCameFirst(t *testing.T) {
-	judge := single.NewJudge(30 * second).Judge
-	young := saw("b", 10*second, 0)
-	if got := judge(young); got != 30*second {
-		t.Fatalf("a young server votes in %v", got)
-	}
-	// This check began before the other one had ended, and describes the previous run: its reply was on its way for
-	// long.
-	late := saw("a", 9*second, 900*second)
-	late.Answered = 11 * second
-	if got := judge(late); got != 30*second {
-		t.Errorf("a connection to a run that may be over votes in %v, want not at all", got)
-	}
-	if got := judge(saw("b", 40*second, 30*second)); got != 0 {
-		t.Errorf("the later run has to wait for another %v, because an old reply made it look new", got)
+func TestTheMarkOfAShorterGuardDoesNotExcuseFromALongerOne(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.WithAOF())
+	short := guarded(t, &redis.Options{Addr: server.Addr()}, single.Options{})
+	untilItVotes(t, short)
+	must(t, server.Restart())
+	votes(t, short, "with its own mark")
+	long := opened(t, &redis.Options{Addr: server.Addr()}, single.Options{RestartGuard: time.Hour})
+	refused(t, long, "with the mark of a shorter guard")
+	if got := value(t, server, single.GuardKey); got != "1200" {
+		t.Errorf("the mark is %q, want it unchanged", got)
 	}
 }
 
-func TestAStandbyServerCountsAsJustBorn(t *testing.T) {
-	const guard = 30 * second
-	judge := single.NewJudge(guard)
-	judge.Judge(saw("a", 0, 900*second))
-	judge.Heard(599 * second) // on a connection that was set up at 0
-	if got := judge.Judge(saw("b", 600*second, 500*second)); got != guard {
-		t.Errorf("a server that has run for long, but elsewhere, votes in %v, want %v", got, guard)
-	}
-	if got := judge.Judge(saw("b", 630*second, 530*second)); got != 0 {
-		t.Errorf("after a guard time it votes in %v", got)
-	}
-}
-
-func TestARestartBetweenTwoRequestsIsBelievedToBeOne(t *testing.T) {
-	judge := single.NewJudge(30 * second)
-	judge.Judge(saw("a", 0, 900*second))
-	judge.Heard(400 * second)
-	if got := judge.Judge(saw("b", 600*second, 100*second)); got != 0 { // it began at 500
-		t.Errorf("a server that restarted long before anybody asked again votes in %v, want at once", got)
-	}
-}
-
-// world is a server that restarts and gets its wall clock stepped. Only the test can see both.
-type world struct {
-	now, started time.Duration
-	step         time.Duration // of its wall clock
-	startStep    time.Duration // when it started
-	run          int
-}
-
-func (w *world) restart() { w.started, w.startStep, w.run = w.now, w.step, w.run+1 }
-
-func (w *world) sighting() single.Sighting {
-	wall, startWall := noon.Add(w.now+w.step), noon.Add(w.started+w.startStep)
-	return single.Sighting{
-		RunID:  fmt.Sprint(w.run),
-		Uptime: wall.Truncate(second).Sub(startWall.Truncate(second)),
-		Wall:   wall, Asked: w.now, Answered: w.now,
-	}
-}
-
-// tooEarly counts the connections that judge lets through to a server that has run for less than the guard. It plays
-// random histories: the server's clock is set at most once between two sightings.
-func tooEarly(guard time.Duration, judge func() func(single.Sighting) time.Duration) (violations, votes int) {
-	for seed := range uint64(300) {
-		source := rand.New(rand.NewPCG(seed, 7))
-		random := func(below time.Duration) time.Duration { return time.Duration(source.Int64N(int64(below))) }
-		decide, w := judge(), &world{run: 1}
-		w.now = 1000 * second
-		decide(w.sighting()) // there has to be something to compare with
-		for range 60 {
-			step := func() {
-				if random(3) == 0 {
-					w.step += random(200*second) - 100*second
-				}
+// A young master is guarded, although it has the mark, if it may lose writes or does not say whether it does. The
+// guard's error then comes before anything is sent.
+func TestAYoungMasterIsGuardedUnlessItIsKnownToFsyncAlways(t *testing.T) {
+	for name, c := range map[string]struct{ args, lacks, unclear string }{
+		"fsync every second":         {args: "--appendfsync everysec"},
+		"no fsync during rewrites":   {args: "--no-appendfsync-on-rewrite yes"},
+		"no right to ask its config": {lacks: "-config"},
+		"no right to ask its age":    {lacks: "-info", unclear: "NOPERM"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.Start(t, redistest.WithAOF(), redistest.WithArgs(strings.Fields(c.args)...))
+			must(t, server.Client().Do(t.Context(), "ACL", "SETUSER", "app", "on", ">pw", "~*", "&*", "+@all",
+				cmp.Or(c.lacks, "+info")).Err())
+			must(t, server.Client().Set(t.Context(), single.GuardKey, (24*time.Hour).Milliseconds(), 0).Err())
+			m := guarded(t, &redis.Options{Addr: server.Addr(), Username: "app", Password: "pw"}, single.Options{})
+			call := send(t, m, patience, acquire("guarded", "owner", time.Minute))[0]
+			guard, is := errors.AsType[*single.GuardError](call.Err)
+			if !is || (guard.Unclear != "") != (c.unclear != "") || !strings.Contains(guard.Unclear, c.unclear) ||
+				strings.Contains(call.Err.Error(), "pw") || call.Sent {
+				t.Errorf("%v, sent %t; want a GuardError that says %q and no secret, and nothing sent", call.Err,
+					call.Sent, c.unclear)
 			}
-			stepsFirst := random(2) == 0 // before the restart, if there is one
-			w.now += random(20 * second)
-			if stepsFirst {
-				step()
-				w.now += random(5 * second)
-			}
-			if random(3) == 0 {
-				w.restart()
-			}
-			w.now += random(5 * second)
-			if !stepsFirst {
-				step()
-			}
-			w.now += random(20 * second)
-			if decide(w.sighting()) > 0 {
-				continue
-			}
-			votes++
-			if w.now-w.started < guard {
-				violations++
-			}
-		}
-	}
-	return violations, votes
-}
-
-func TestTheGuardIsNeverFooledByAStepOfTheServersClock(t *testing.T) {
-	const guard = 10 * second
-	violations, votes := tooEarly(guard, func() func(single.Sighting) time.Duration {
-		return single.NewJudge(guard).Judge
-	})
-	if violations > 0 || votes == 0 {
-		t.Errorf("%d of %d connections were let through to a server younger than %v", violations, votes, guard)
-	}
-}
-
-// The control: the same histories fool a guard that uses only uptime.
-func TestAGuardThatBelievesUptimeIsFooled(t *testing.T) {
-	const guard = 10 * second
-	naive := func(s single.Sighting) time.Duration { return max(0, guard-s.Uptime+second) }
-	violations, votes := tooEarly(guard, func() func(single.Sighting) time.Duration { return naive })
-	if violations == 0 {
-		t.Errorf("none of %d connections came too early: the histories prove nothing", votes)
+		})
 	}
 }

@@ -2,7 +2,8 @@ package single_test
 
 import (
 	"context"
-	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/internal/schedule"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -29,6 +31,17 @@ func (quiet) Printf(context.Context, string, ...any) {}
 
 // patience bounds what should happen at once; a starved machine needs a part of it.
 const patience = 10 * time.Second
+
+var (
+	must   = locktest.Must
+	within = locktest.Within
+)
+
+const (
+	// short is a request's deadline, and long the least that a client with default settings takes instead.
+	short = 100 * time.Millisecond
+	long  = 3 * time.Second
+)
 
 // dial makes a Master with its own connections; it is closed with the test.
 func dial(tb testing.TB, url string) *single.Master {
@@ -48,66 +61,110 @@ func over(tb testing.TB, client redis.UniversalClient) *single.Master {
 	return m
 }
 
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
+// started starts a server, and makes a Master with its own connections.
+func started(t *testing.T, opts ...redistest.Option) (*redistest.Server, *single.Master) {
+	t.Helper()
+	server := redistest.Start(t, opts...)
+	return server, dial(t, server.URL())
+}
+
+// opened makes a Master with these options; it is closed with the test.
+func opened(t *testing.T, opt *redis.Options, opts single.Options) *single.Master {
+	t.Helper()
+	m, err := single.Open(opt, opts)
+	must(t, err)
+	t.Cleanup(func() { _ = m.Close() }) // which the test may have done
+	return m
+}
+
+// direct makes a master with the library's own connections; conns idle connections are made in advance.
+func direct(t *testing.T, opt *redis.Options, conns int) *single.Master {
+	t.Helper()
+	m, err := single.Open(opt, single.Options{})
+	must(t, err)
+	t.Cleanup(func() { _ = m.Close() })
+	if !single.Direct(m) {
+		t.Fatal("go-redis carries everything")
+	}
+	for single.IdleConnections(m) < conns {
+		var wg sync.WaitGroup
+		for range conns {
+			wg.Go(func() {
+				_, err := m.Ask(t.Context(), inspect("key"))
+				must(t, err)
+			})
+		}
+		wg.Wait()
+	}
+	return m
+}
+
+// clocked makes a Master with a restart guard and a clock that only the test moves.
+func clocked(t *testing.T, opt *redis.Options, guard time.Duration) (m *single.Master, pass func(time.Duration)) {
+	t.Helper()
+	clock := new(atomic.Int64)
+	m = opened(t, opt, single.Options{
+		RestartGuard: guard, Clock: func() time.Duration { return time.Duration(clock.Load()) },
+	})
+	return m, func(d time.Duration) { clock.Add(int64(d)) }
+}
+
+// clusterOf makes a server that is a whole Redis Cluster, and its client.
+func clusterOf(t *testing.T) (*redistest.Server, *redis.ClusterClient) {
+	t.Helper()
+	server := clusterServer(t)
+	return server, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr()}})
+}
+
+// clusterServer is a whole Redis Cluster.
+func clusterServer(t *testing.T) *redistest.Server {
+	t.Helper()
+	server := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes"))
+	must(t, server.Client().ClusterAddSlotsRange(t.Context(), 0, 16383).Err())
+	redistest.Eventually(t, patience, func() bool {
+		return server.Client().Set(t.Context(), "probe", "", time.Millisecond).Err() == nil
+	}, "the cluster to serve its slots")
+	return server
+}
+
+// masterKinds are the kinds of connections that use bundles.
+func masterKinds() map[string]func(*testing.T, *redistest.Server) *single.Master {
+	return map[string]func(*testing.T, *redistest.Server) *single.Master{
+		"own connections": func(t *testing.T, s *redistest.Server) *single.Master {
+			t.Helper()
+			return direct(t, &redis.Options{Addr: s.Addr()}, 1)
+		},
+		"go-redis": func(t *testing.T, s *redistest.Server) *single.Master {
+			t.Helper()
+			return over(t, redis.NewClient(&redis.Options{Addr: s.Addr()}))
+		},
 	}
 }
 
-// ask performs one request that must be answered.
-func ask(tb testing.TB, m *single.Master, r single.Request) single.Reply {
-	tb.Helper()
-	reply, err := m.Ask(tb.Context(), r)
-	must(tb, err)
-	return reply
-}
-
-// acquire, extend and release are requests for one plain key.
-func acquire(key, owner string, ttl time.Duration) single.Request {
-	return single.Request{Op: single.Acquire, Keys: []string{key}, Owner: owner, TTL: ttl}
-}
-
-func extend(key, owner string, ttl time.Duration, repair bool) single.Request {
-	return single.Request{Op: single.Extend, Keys: []string{key}, Owner: owner, TTL: ttl, Repair: repair}
-}
-
-func release(key, owner string) single.Request {
-	return single.Request{Op: single.Release, Keys: []string{key}, Owner: owner}
-}
-
-func inspect(key string) single.Request {
-	return single.Request{Op: single.Inspect, Keys: []string{key}}
-}
-
-// value reads a string key; "" when it is not there.
-func value(tb testing.TB, s *redistest.Server, key string) string {
-	tb.Helper()
-	got, err := s.Client().Get(tb.Context(), key).Result()
-	if err != nil && !errors.Is(err, redis.Nil) {
-		tb.Fatal(err)
+// ways are the masters over one server, by the kind of connection.
+func ways(t *testing.T, addr string) map[string]*single.Master {
+	t.Helper()
+	ring := redis.NewRing(&redis.RingOptions{
+		Addrs: map[string]string{"one": addr}, MaxRetries: -1, ContextTimeoutEnabled: true,
+	})
+	return map[string]*single.Master{
+		"Dial": dial(t, "redis://"+addr),
+		"New":  over(t, redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true})),
+		"Ring": over(t, ring),
 	}
-	return got
 }
 
-// life reads how long a key will live; negative when it is not there or never expires.
-func life(tb testing.TB, s *redistest.Server, key string) time.Duration {
-	tb.Helper()
-	got, err := s.Client().PTTL(tb.Context(), key).Result()
-	must(tb, err)
-	return got
-}
-
-// about reports whether got is ttl or a little less, because time has passed. Holds of a shared key live a
-// millisecond longer.
-func about(got, ttl time.Duration) bool { return got <= ttl+time.Millisecond && got > ttl-patience }
-
-// within returns a context with this deadline that ends with the test.
-func within(tb testing.TB, d time.Duration) context.Context {
-	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), d)
-	tb.Cleanup(cancel)
-	return ctx
+// ownAndThrough are masters that send the guard's questions on the library's own connections and on go-redis's.
+func ownAndThrough(t *testing.T, addr string, guard time.Duration) map[string]*single.Master {
+	t.Helper()
+	through := func(context.Context, *redis.Conn) error { return nil }
+	opts := single.Options{RestartGuard: guard}
+	own, other := opened(t, &redis.Options{Addr: addr}, opts), opened(t, &redis.Options{Addr: addr, OnConnect: through},
+		opts)
+	if !single.Direct(own) || single.Direct(other) {
+		t.Fatal("both go the same way")
+	}
+	return map[string]*single.Master{"own": own, "through go-redis": other}
 }
 
 // receiver receives the calls that have ended.
@@ -126,3 +183,55 @@ func newLane(tb testing.TB, master lane.Master) *lane.Lane {
 	})
 	return queue
 }
+
+// ask performs one request that must be answered.
+func ask(tb testing.TB, m *single.Master, r single.Request) single.Reply {
+	tb.Helper()
+	reply, err := m.Ask(tb.Context(), r)
+	must(tb, err)
+	return reply
+}
+
+// grants sends a request that must be granted.
+func grants(tb testing.TB, m *single.Master, r single.Request) single.Reply {
+	tb.Helper()
+	got := ask(tb, m, r)
+	if got.Outcome != single.Granted {
+		tb.Errorf("operation %d of %q on %q: %+v, want granted", r.Op, r.Owner, r.Keys, got)
+	}
+	return got
+}
+
+// refuses sends a request that must be refused because of this holder; "" if it is none.
+func refuses(tb testing.TB, m *single.Master, holder string, r single.Request) single.Reply {
+	tb.Helper()
+	got := ask(tb, m, r)
+	if got.Outcome != single.Refused || got.Holder != holder {
+		tb.Errorf("operation %d of %q on %q: %+v, want refused because of %q", r.Op, r.Owner, r.Keys, got, holder)
+	}
+	return got
+}
+
+// batchOf makes calls of requests.
+func batchOf(requests ...single.Request) []*single.Call {
+	batch := make([]*single.Call, len(requests))
+	for i := range requests {
+		batch[i] = &single.Call{Request: &requests[i]}
+	}
+	return batch
+}
+
+// send sends requests as one batch that ends after d.
+func send(t *testing.T, m *single.Master, d time.Duration, requests ...single.Request) []*single.Call {
+	t.Helper()
+	batch := batchOf(requests...)
+	m.Do(within(t, d), batch)
+	return batch
+}
+
+// won reports whether a call was granted.
+func won(c *single.Call) bool { return c.Err == nil && c.Reply.Outcome == single.Granted }
+
+// about reports whether got is ttl or a little less, because time has passed. Holds of a shared key live a
+// millisecond longer.
+func about(got, ttl time.Duration) bool { return got <= ttl+time.Millisecond && got > ttl-patience }

@@ -1,0 +1,110 @@
+package single_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// A full master refuses requests that take memory, and keeps the locks that are held: extensions succeed, and
+// releases make room.
+func TestHazard36AFullMasterKeepsWhatIsHeld(t *testing.T) {
+	server, m := started(t)
+	for name, r := range everyKind() {
+		t.Run(name, func(t *testing.T) {
+			full(t, server, false)
+			must(t, server.Client().FlushDB(t.Context()).Err())
+			token := ask(t, m, r).Token
+			full(t, server, true)
+			if err := server.Client().Set(t.Context(), "control", "x", 0).Err(); !redis.HasErrorPrefix(err, "OOM") {
+				t.Fatalf("control: SET on a full master: %v", err)
+			}
+			for n := 2; n <= 6; n++ { // each of them as after almost a whole ttl
+				longer := as(single.Extend, r)
+				longer.Fence, longer.Token, longer.TTL = false, 0, time.Duration(n)*time.Minute
+				if r.Fence {
+					longer.Token = token
+				}
+				if got, err := m.Ask(t.Context(), longer); err != nil || got.Outcome != single.Granted {
+					t.Fatalf("extension %d: %+v, %v", n, got, err)
+				}
+				for _, key := range r.Keys {
+					if left := life(t, server, key); !about(left, longer.TTL) {
+						t.Fatalf("after extension %d %s lives for %v", n, key, left)
+					}
+				}
+				if seen := ask(t, m, inspect(r.Keys[0])); seen.Holder != r.Owner || !about(seen.TTL, longer.TTL) {
+					t.Fatalf("after extension %d: %+v", n, seen)
+				}
+			}
+			// a counter that was lost is made again, or this master would give out smaller tokens when it has room
+			if r.Fence {
+				must(t, server.Client().Del(t.Context(), single.CounterKey(r.Keys[0])).Err())
+				again := as(single.Extend, r)
+				again.Fence, again.Token = false, token
+				if got, err := m.Ask(t.Context(), again); err != nil || got.Outcome != single.Granted ||
+					counted(t, server, r.Keys[0]) != fmt.Sprint(token) {
+					t.Errorf("extension with a lost counter: %+v, %v; the counter is %s, want %d", got, err,
+						counted(t, server, r.Keys[0]), token)
+				}
+			}
+			if got, err := m.Ask(t.Context(), as(single.Release, r)); err != nil || got.Outcome != single.Granted {
+				t.Errorf("release: %+v, %v", got, err)
+			}
+			for _, key := range r.Keys {
+				if exists(t, server, key) {
+					t.Errorf("%s is still there", key)
+				}
+			}
+		})
+	}
+}
+
+func TestHazard36AFullMasterGrantsNothingAndSaysWhy(t *testing.T) {
+	server, m := started(t)
+	requests := everyKind()
+	requests["polite"] = polite(by("w", 0, acquire("plain", "me", time.Minute)))
+	requests["polite and fenced"] = polite(by("w", 0, fenced("fenced", "me", 7)))
+	for _, name := range []string{"plain", "fenced", "shared", "exclusive", "many keys"} {
+		repair := as(single.Extend, requests[name])
+		repair.Fence, repair.Repair = false, true
+		requests["repair: "+name] = repair
+	}
+	full(t, server, true)
+	for name, r := range requests {
+		c := &single.Call{Request: &r}
+		if m.Do(t.Context(), []*single.Call{c}); !redis.HasErrorPrefix(c.Err, "OOM") || c.Sent && !r.Fence {
+			t.Errorf("%s: %+v, %v, sent %t; want OOM", name, c.Reply, c.Err, c.Sent)
+		}
+	}
+	if keys := server.Client().Keys(t.Context(), "*").Val(); len(keys) > 0 {
+		t.Errorf("%q were set", keys)
+	}
+}
+
+// A full master cannot make a set from a string, and must not delete the string either.
+func TestAFullMasterKeepsAHoldThatIsAString(t *testing.T) {
+	server, m := started(t)
+	repaired := as(single.Extend, reader("b", "2", time.Minute))
+	repaired.Repair = true
+	for name, next := range map[string]single.Request{
+		"reader": reader("b", "2", time.Minute), "waiting writer": by("w", 0, writer("b", "2", time.Minute)),
+		"repair":        repaired,
+		"polite reader": polite(by("w", 0, reader("b", "2", time.Minute))),
+	} {
+		full(t, server, false)
+		must(t, server.Client().FlushDB(t.Context()).Err())
+		ask(t, m, reader("a", "1", time.Minute))
+		full(t, server, true)
+		if got, err := m.Ask(t.Context(), next); !redis.HasErrorPrefix(err, "OOM") {
+			t.Errorf("%s: %+v, %v; want OOM", name, got, err)
+		}
+		if value(t, server, "key") != "[hold]r:a:1" || !about(life(t, server, "key"), time.Minute) {
+			t.Errorf("%s: the key is %q for %v", name, value(t, server, "key"), life(t, server, "key"))
+		}
+	}
+}
