@@ -107,46 +107,25 @@ func underRights(t *testing.T, rules []string, run string) func() ([]byte, error
 // everyOperation sends every request that the library uses, for one key.
 func everyOperation(t *testing.T, m *single.Master, key string) {
 	t.Helper()
-	ctx := t.Context()
-	send := func(r single.Request) {
-		r.Keys = []string{key}
-		_, _ = m.Ask(ctx, r) // the server logs forbidden commands
-	}
-	plain := single.Request{Owner: "me", TTL: time.Minute}
-	shared := single.Request{Owner: "me", TTL: time.Minute, Kind: single.Shared, Hold: "1"}
-	writer := single.Request{Owner: "other", TTL: time.Minute, Kind: single.Exclusive, Hold: "2", Waiter: "w"}
-	with := func(r single.Request, op single.Op, change func(*single.Request)) single.Request {
-		r.Op = op
-		if change != nil {
-			change(&r)
-		}
+	with := func(token uint64, r single.Request) single.Request {
+		r.Token = token
 		return r
 	}
-	send(with(plain, single.Acquire, nil))
-	send(with(plain, single.Acquire, func(r *single.Request) { r.Owner, r.Waiter = "other", "w" }))
-	send(with(plain, single.Acquire, func(r *single.Request) { r.Owner, r.Waiter, r.Polite = "third", "x", true }))
-	send(with(plain, single.Extend, func(r *single.Request) { r.Repair = true }))
-	send(with(plain, single.Inspect, nil))
-	send(with(plain, single.Release, func(r *single.Request) { r.Reserve, r.Waiter = time.Millisecond, "y" }))
-	send(with(plain, single.Acquire, func(r *single.Request) {
-		r.Fence, r.Token, r.Polite, r.Waiter = true, 7, true, "z"
-	}))
-	send(with(plain, single.Raise, func(r *single.Request) { r.Token = 9 }))
-	send(with(plain, single.Extend, func(r *single.Request) { r.Token = 9 }))
-	send(with(plain, single.Transfer, func(r *single.Request) { r.Owner, r.From, r.Token = "next", "me", 9 }))
-	send(with(plain, single.Release, func(r *single.Request) { r.Owner = "next" }))
-	send(with(plain, single.Acquire, nil))
-	send(with(plain, single.Acquire, func(r *single.Request) { r.Owner, r.Waiter = "other", "w" }))
-	send(with(plain, single.Release, func(r *single.Request) { r.Keep, r.KeepAs = time.Millisecond, "kept" }))
+	waits := on(key, by("w", 0, acquire(key, "other", time.Minute)))
+	me, second, other := on(key, held("r:me:1")), on(key, held("r:me:3")), on(key, by("w", 0, held("w:other:2")))
+	send := func(requests ...single.Request) {
+		for _, r := range requests {
+			_, _ = m.Ask(t.Context(), r) // the server logs forbidden commands
+		}
+	}
+	send(acquire(key, "me", time.Minute), waits, polite(by("x", 0, acquire(key, "third", time.Minute))),
+		extend(key, "me", time.Minute, true), inspect(key), by("y", 0, reserving(time.Millisecond, release(key, "me"))),
+		polite(by("z", 0, fenced(key, "me", 7))), raise(key, "me", 9), with(9, extend(key, "me", time.Minute, false)),
+		transfer(key, "next", "me", 9), release(key, "next"), acquire(key, "me", time.Minute), waits,
+		keeping(key, "me", "kept"))
 	m.Client().Del(t.Context(), key)
-	send(with(shared, single.Acquire, nil))
-	send(with(shared, single.Acquire, func(r *single.Request) { r.Hold = "3" }))
-	send(with(writer, single.Acquire, nil))
-	send(with(shared, single.Extend, func(r *single.Request) { r.Repair = true }))
-	send(with(shared, single.Inspect, nil))
-	send(with(shared, single.Release, func(r *single.Request) { r.Hold = "3" }))
-	send(with(shared, single.Release, nil))
-	m.Do(ctx, releases(key+" me", key+" other"))
+	send(me, second, other, repairing(me), inspect(key), as(single.Release, second), as(single.Release, me))
+	m.Do(t.Context(), releases(key+" me", key+" other"))
 	listenOnce(t, m)
 }
 

@@ -208,8 +208,7 @@ func TestAnUnqueuedReleaseDoesNotNameItsWaiter(t *testing.T) {
 // A release that is not of one plain key goes alone, even if a bundle is in the batch.
 func TestOtherReleasesAreNotBundled(t *testing.T) {
 	server, m := started(t)
-	several := acquire("", "me", time.Minute)
-	several.Keys = []string{"x", "y"}
+	several := together("me", "x", "y")
 	ask(t, m, several)
 	ask(t, m, reader("me", "1", time.Minute))
 	ask(t, m, acquire("a", "me", time.Minute))

@@ -108,8 +108,7 @@ func TestEveryKindOfLockWorksOnACluster(t *testing.T) {
 			}
 		}
 	}
-	several := acquire("", "me", time.Minute)
-	several.Keys = []string{"{t}a", "{t}b", "c{t}"}
+	several := together("me", "{t}a", "{t}b", "c{t}")
 	for _, op := range []single.Op{single.Acquire, single.Extend, single.Inspect, single.Release} {
 		grants(t, m, as(op, several))
 	}

@@ -260,19 +260,6 @@ func TestOldConnectionsAreReplaced(t *testing.T) {
 	}
 }
 
-func TestAClosedMasterClosesItsConnections(t *testing.T) {
-	server := redistest.Start(t)
-	list := lister(t, server)
-	before := connections(t, list)
-	m := direct(t, &redis.Options{Addr: server.Addr()}, 2)
-	must(t, m.Close())
-	_, err := m.Ask(t.Context(), inspect("key"))
-	if !errors.Is(err, redis.ErrClosed) {
-		t.Errorf("%v", err)
-	}
-	redistest.Eventually(t, patience, func() bool { return connections(t, list) <= before }, "connections to be closed")
-}
-
 // Features that need go-redis for the life of a connection go through go-redis.
 func TestOptionsThatNeedGoRedisUseGoRedis(t *testing.T) {
 	server := redistest.Start(t)

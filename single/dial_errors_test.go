@@ -1,8 +1,6 @@
 package single_test
 
 import (
-	"context"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -70,43 +68,25 @@ func whyNot(t *testing.T, url string) string {
 		return err.Error()
 	}
 	defer func() { _ = m.Close() }()
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	call := &single.Call{Request: &single.Request{Op: single.Inspect, Keys: []string{"k"}}}
-	m.Do(ctx, []*single.Call{call})
-	if call.Err == nil {
-		return ""
+	if err := send(t, m, 2*short, inspect("k"))[0].Err; err != nil {
+		return err.Error()
 	}
-	return call.Err.Error()
+	return ""
 }
 
 func TestHazard127TheErrorNamesAWrongPortForTLS(t *testing.T) {
 	t.Parallel()
 	plain := redistest.Start(t).Addr()
 	secret := redistest.Start(t, redistest.WithPassword("sesame")).Addr()
-	secure, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer secure.Close()
-	go func() { // what redis-server does at its TLS port to a client without TLS
-		for {
-			conn, err := secure.Accept()
-			if err != nil {
-				return
-			}
-			var b [64]byte
-			_, _ = conn.Read(b[:])
-			_ = conn.Close()
-		}
-	}()
+	// what redis-server does at its TLS port to a client without TLS
+	secure := oddServer(t, func(int, []string) string { return hangUp }).addr
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
 	for url, want := range map[string]string{
 		"redis://" + web.Listener.Addr().String(): `not a reply of a Redis server to this: "HTTP/1.1 400 Bad Request"`,
 		"rediss://" + plain:                       "a port without TLS (redis://)",
-		"redis://" + secure.Addr().String():       "as a TLS port (rediss://) does",
-		"redis://:pw@" + secure.Addr().String():   "as a TLS port (rediss://) does",
+		"redis://" + secure:                       "as a TLS port (rediss://) does",
+		"redis://:pw@" + secure:                   "as a TLS port (rediss://) does",
 		"redis://" + secret:                       "the server asks for a password, and this client has none",
 		"redis://127.0.0.1:99999":                 "the port is not a number from 1 to 65535",
 		"redis://127.0.0.1:0":                     "the port is not a number from 1 to 65535",

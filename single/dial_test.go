@@ -2,6 +2,7 @@ package single_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/url"
 	"strings"
@@ -103,25 +104,22 @@ func TestMastersWithoutAClientOrANameAreRefused(t *testing.T) {
 	}
 }
 
+// Close closes the library's own connections, and no client that was brought.
 func TestCloseLeavesAClientOfTheCallersOpen(t *testing.T) {
 	server := redistest.Start(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
-	defer client.Close()
-	m, err := single.New(client, single.Options{})
-	must(t, err)
+	m := over(t, client)
 	must(t, m.Close())
 	must(t, client.Ping(t.Context()).Err())
 
-	own, err := single.Dial(server.URL(), single.Options{})
-	must(t, err)
-	ask(t, own, inspect("key"))
+	list := lister(t, server)
+	before := connections(t, list)
+	own := direct(t, &redis.Options{Addr: server.Addr()}, 2)
 	must(t, own.Close())
-	r := inspect("key")
-	c := single.Call{Request: &r}
-	own.Do(context.Background(), []*single.Call{&c})
-	if c.Err == nil || c.Sent {
+	if c := send(t, own, patience, inspect("key"))[0]; !errors.Is(c.Err, redis.ErrClosed) || c.Sent {
 		t.Errorf("after Close: error %v, sent %t; want an error, not sent", c.Err, c.Sent)
 	}
+	redistest.Eventually(t, patience, func() bool { return connections(t, list) <= before }, "connections to be closed")
 }
 
 // URLs that would make go-redis panic, that go-redis would ignore, or that would do harm.

@@ -116,8 +116,7 @@ func (p *pipe) Close() error {
 // tryFor requests a key with this deadline, and reports whether it was granted.
 func tryFor(t *testing.T, m *single.Master, key string, d time.Duration) (bool, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	defer cancel()
+	ctx := within(t, d)
 	c := &single.Call{Request: new(acquire(key, "me", time.Minute))}
 	m.Do(ctx, []*single.Call{c})
 	return won(c), c.Err

@@ -18,20 +18,18 @@ func TestHazard36AFullMasterKeepsWhatIsHeld(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			full(t, server, false)
 			must(t, server.Client().FlushDB(t.Context()).Err())
-			token := ask(t, m, r).Token
+			longer := as(single.Extend, r)
+			longer.Token, longer.Fence = grants(t, m, r).Token, false
+			if !r.Fence {
+				longer.Token = 0 // which is the number of holds
+			}
 			full(t, server, true)
 			if err := server.Client().Set(t.Context(), "control", "x", 0).Err(); !redis.HasErrorPrefix(err, "OOM") {
 				t.Fatalf("control: SET on a full master: %v", err)
 			}
 			for n := 2; n <= 6; n++ { // each of them as after almost a whole ttl
-				longer := as(single.Extend, r)
-				longer.Fence, longer.Token, longer.TTL = false, 0, time.Duration(n)*time.Minute
-				if r.Fence {
-					longer.Token = token
-				}
-				if got, err := m.Ask(t.Context(), longer); err != nil || got.Outcome != single.Granted {
-					t.Fatalf("extension %d: %+v, %v", n, got, err)
-				}
+				longer.TTL = time.Duration(n) * time.Minute
+				grants(t, m, longer)
 				for _, key := range r.Keys {
 					if left := life(t, server, key); !about(left, longer.TTL) {
 						t.Fatalf("after extension %d %s lives for %v", n, key, left)
@@ -43,18 +41,13 @@ func TestHazard36AFullMasterKeepsWhatIsHeld(t *testing.T) {
 			}
 			// a counter that was lost is made again, or this master would give out smaller tokens when it has room
 			if r.Fence {
-				must(t, server.Client().Del(t.Context(), single.CounterKey(r.Keys[0])).Err())
-				again := as(single.Extend, r)
-				again.Fence, again.Token = false, token
-				if got, err := m.Ask(t.Context(), again); err != nil || got.Outcome != single.Granted ||
-					counted(t, server, r.Keys[0]) != fmt.Sprint(token) {
-					t.Errorf("extension with a lost counter: %+v, %v; the counter is %s, want %d", got, err,
-						counted(t, server, r.Keys[0]), token)
+				must(t, server.Client().Del(t.Context(), counterOf(r.Keys[0])).Err())
+				grants(t, m, longer)
+				if got := counted(t, server, r.Keys[0]); got != fmt.Sprint(longer.Token) {
+					t.Errorf("the lost counter is %s, want %d", got, longer.Token)
 				}
 			}
-			if got, err := m.Ask(t.Context(), as(single.Release, r)); err != nil || got.Outcome != single.Granted {
-				t.Errorf("release: %+v, %v", got, err)
-			}
+			grants(t, m, as(single.Release, r))
 			for _, key := range r.Keys {
 				if exists(t, server, key) {
 					t.Errorf("%s is still there", key)
@@ -89,8 +82,7 @@ func TestHazard36AFullMasterGrantsNothingAndSaysWhy(t *testing.T) {
 // A full master cannot make a set from a string, and must not delete the string either.
 func TestAFullMasterKeepsAHoldThatIsAString(t *testing.T) {
 	server, m := started(t)
-	repaired := as(single.Extend, reader("b", "2", time.Minute))
-	repaired.Repair = true
+	repaired := repairing(reader("b", "2", time.Minute))
 	for name, next := range map[string]single.Request{
 		"reader": reader("b", "2", time.Minute), "waiting writer": by("w", 0, writer("b", "2", time.Minute)),
 		"repair":        repaired,

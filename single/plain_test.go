@@ -120,18 +120,15 @@ func TestExtendProlongsOnlyItsOwnersKeys(t *testing.T) {
 
 func TestAnExtensionOfSeveralKeysIsRefusedWithoutChangingAny(t *testing.T) {
 	server, m := started(t)
-	must(t, server.Client().Set(t.Context(), "a", "me", time.Minute).Err())
-	must(t, server.Client().Set(t.Context(), "c", "other", time.Minute).Err())
-	request := extend("", "me", time.Hour, true)
-	request.Keys = []string{"a", "b", "c"}
-	if got := ask(t, m, request); got.Outcome != single.Refused || got.Key != "c" {
+	grants(t, m, acquire("a", "me", time.Minute))
+	grants(t, m, acquire("c", "other", time.Minute))
+	r := repairing(together("me", "a", "b", "c"))
+	r.TTL = time.Hour
+	if got := refuses(t, m, "other", r); got.Key != "c" {
 		t.Errorf("extend: %+v", got)
 	}
-	if left := life(t, server, "a"); !about(left, time.Minute) {
-		t.Errorf("a lives for %v now", left)
-	}
-	if held := value(t, server, "b"); held != "" {
-		t.Errorf("b was set to %q", held)
+	if left := life(t, server, "a"); !about(left, time.Minute) || exists(t, server, "b") {
+		t.Errorf("a lives for %v now, b is there: %t", left, exists(t, server, "b"))
 	}
 }
 

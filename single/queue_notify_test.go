@@ -74,8 +74,7 @@ func TestTheLastReleaseOfASharedKeyNotifiesItsWaiters(t *testing.T) {
 func TestAReleaseOfSeveralKeysNotifiesForEach(t *testing.T) {
 	server, m := started(t)
 	heard := listen(t, server, "wa", "wb", "wc")
-	all := acquire("", "holder", time.Minute)
-	all.Keys = []string{"a", "b", "c"}
+	all := together("holder", "a", "b", "c")
 	ask(t, m, all)
 	ask(t, m, by("wa", 0, acquire("a", "x", time.Minute)))
 	ask(t, m, by("wc", 0, acquire("c", "y", time.Minute)))

@@ -131,8 +131,7 @@ func TestHazard42APipelineIsReadToItsEndToFindASurplusReply(t *testing.T) {
 			for _, key := range []string{"free", "taken"} {
 				batch = append(batch, &single.Call{Request: new(acquire(key, "me", time.Minute))})
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
+			ctx := within(t, time.Second)
 			m.Do(ctx, batch)
 			for i, c := range batch {
 				granted := won(c)

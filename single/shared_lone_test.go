@@ -131,8 +131,7 @@ func TestAHoldThatIsAboutToEndIsNotCutShortByAnother(t *testing.T) {
 // Scripts do not make a set from a string that is not a hold, or from a hold that lost its end (PERSIST).
 func TestAStringThatIsNotAHoldWithAnExpiryIsNotChanged(t *testing.T) {
 	server, m := started(t)
-	repaired := as(single.Extend, reader("b", "2", time.Minute))
-	repaired.Repair = true
+	repaired := repairing(reader("b", "2", time.Minute))
 	for value, holder := range map[string]string{
 		"[hold]": "[hold]", "[hold]r:a": "[hold]r:a", "[hold]x:a:1": "[hold]x:a:1", "hold]r:a:1": "hold]r:a:1",
 		"x[hold]r:a:1": "x[hold]r:a:1", "r:a:1": "r:a:1",
@@ -164,8 +163,7 @@ func TestAStringThatIsNotAHoldWithAnExpiryIsNotChanged(t *testing.T) {
 func TestRepliesShowLittleOfAHugeStringThatLooksLikeAHold(t *testing.T) {
 	const most = 16384
 	server, m := started(t)
-	repaired := as(single.Extend, reader("b", "2", time.Second))
-	repaired.Repair = true
+	repaired := repairing(reader("b", "2", time.Second))
 	for name, r := range map[string]single.Request{
 		"reader": reader("b", "2", time.Second), "writer": writer("b", "2", time.Second),
 		"waiting writer": by("w", 0, writer("b", "2", time.Second)),
