@@ -176,8 +176,9 @@ func TestAFailedDialMeansNotSent(t *testing.T) {
 	must(t, err)
 	defer func() { must(t, port.Release()) }()
 	for name, m := range map[string]*single.Master{
-		"Dial": dial(t, "redis://"+port.Addr()),
-		"New":  over(t, redis.NewClient(&redis.Options{Addr: port.Addr()})),
+		"Dial":         dial(t, "redis://"+port.Addr()),
+		"New":          over(t, redis.NewClient(&redis.Options{Addr: port.Addr()})),
+		"with a guard": opened(t, &redis.Options{Addr: port.Addr()}, single.Options{RestartGuard: time.Second}),
 	} {
 		for _, keys := range [][]string{{"key"}, {"key", "key", "key"}} {
 			for _, c := range send(t, m, patience, acquisitions(keys...)...) {

@@ -300,21 +300,31 @@ func TestAllKindsOfClientsSpeakTheSameLock(t *testing.T) {
 	}
 }
 
-// A Ring cannot subscribe without a channel, and panics if all its servers are down.
+// A Ring cannot subscribe without a channel, and panics if all its servers are down. A broken subscription is made
+// again, also if the server says odd things.
 func TestHazard60ARingSubscribes(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	m := over(t, redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": server.Addr()}}))
-	ready, heard := make(chan struct{}, 10), make(chan string, 10)
 	const channel = single.ChannelPrefix + "w"
-	stop := m.Listen(channel, func() { ready <- struct{}{} }, func(message string) { heard <- message })
-	defer stop()
-	redistest.Eventually(t, patience, func() bool { return len(ready) > 0 }, "the subscription")
-	must(t, server.Client().Publish(t.Context(), channel, "hello").Err())
-	redistest.Eventually(t, patience, func() bool { return len(heard) > 0 }, "the published message")
-	if got := <-heard; got != "hello" {
-		t.Errorf("heard %q", got)
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": server.Addr()}})
+	for _, m := range []*single.Master{dial(t, server.URL()), over(t, ring)} {
+		ready, heard := make(chan struct{}, 10), make(chan string, 10)
+		stop := m.Listen(channel, func() { ready <- struct{}{} }, func(message string) { heard <- message })
+		redistest.Eventually(t, patience, func() bool { return len(ready) > 0 }, "the subscription")
+		must(t, server.Client().Publish(t.Context(), channel, "hello").Err())
+		if got := hears(t, heard); got != "hello" {
+			t.Errorf("heard %q", got)
+		}
+		must(t, server.Client().Do(t.Context(), "client", "kill", "type", "pubsub").Err())
+		redistest.Eventually(t, patience, func() bool { return len(ready) > 1 }, "another subscription")
+		stop()
 	}
+	odd := oddServer(t, func(_ int, words []string) string {
+		return map[bool]string{true: "*999999999\r\n"}[words[0] == "subscribe"]
+	})
+	stop := dial(t, "redis://"+odd.addr).Listen(channel, func() {}, func(string) {})
+	redistest.Eventually(t, patience, func() bool { return odd.heard("subscribe") > 1 }, "another subscription")
+	stop()
 	down, err := single.New(redis.NewRing(&redis.RingOptions{
 		Addrs: map[string]string{"one": "127.0.0.1:1"}, HeartbeatFrequency: time.Millisecond,
 	}), single.Options{})

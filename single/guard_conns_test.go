@@ -102,6 +102,23 @@ func TestHazard38AQuestionAnsweredWithLoadingIsAskedAgain(t *testing.T) {
 	}
 }
 
+// A master that does not say its age in a way that the guard understands does not vote, and is asked again.
+func TestAnAnswerThatTheGuardDoesNotUnderstandIsNoVote(t *testing.T) {
+	server := oddServer(t, func(_ int, words []string) string {
+		if words[0] == "info" {
+			return "$5\r\nhello\r\n"
+		}
+		return guardAnswer(words)
+	})
+	m := guarded(t, &redis.Options{Addr: server.addr}, single.Options{})
+	for range 3 {
+		err := try(t, m, "owner")
+		if guard, is := errors.AsType[*single.GuardError](err); !is || guard.Unclear == "" {
+			t.Errorf("%v, want a GuardError that says what is not clear", err)
+		}
+	}
+}
+
 // While it is known for how long a master stays guarded, a connection is made only now and then, to ask again.
 func TestHazard44AGuardedMasterGetsFewConnections(t *testing.T) {
 	const looksAtMost = 12 // in a second, of a guard of ten seconds: one each and a half
