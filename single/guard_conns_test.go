@@ -102,7 +102,7 @@ func TestHazard38AQuestionAnsweredWithLoadingIsAskedAgain(t *testing.T) {
 	}
 }
 
-// A master that does not say its age in a way that the guard understands does not vote, and is asked again.
+// The guard asks again if it does not understand how old a master is. Until then the master does not vote.
 func TestAnAnswerThatTheGuardDoesNotUnderstandIsNoVote(t *testing.T) {
 	server := oddServer(t, func(_ int, words []string) string {
 		if words[0] == "info" {

@@ -219,7 +219,8 @@ func TestAWriterThatLeavesTakesItsClaimAway(t *testing.T) {
 	}
 }
 
-// A waiter that has its lock on other masters releases it also where it was refused by readers, whom it keeps out.
+// A waiter with a lock on other masters also releases it here, where readers have refused it and its claim keeps
+// readers out.
 func TestAReleaseTakesTheClaimOfItsWaiterAway(t *testing.T) {
 	server, m := started(t)
 	for name, test := range map[string]struct{ acquires, releases single.Request }{

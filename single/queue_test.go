@@ -91,7 +91,7 @@ func TestAWaiterForSeveralKeysQueuesForTheOneInTheWay(t *testing.T) {
 	grants(t, m, polite(all))
 }
 
-// A waiter that gets the key, beside others or alone, is not queued for it any more.
+// A waiter that gets the key, beside others or alone, leaves the queue.
 func TestAWaiterThatGetsTheKeyLeavesTheQueue(t *testing.T) {
 	server, m := started(t)
 	for _, kind := range []single.Kind{single.Plain, single.Shared} { // where a script grants it

@@ -69,7 +69,7 @@ func mayBe(raw []byte, o single.Outcome) bool {
 	return err == nil && n > 0 && (o == single.Granted || n == 2)
 }
 
-// misread returns the fault in what was read of a reply to r; "" if there is none.
+// misread returns the fault in a reply as it was read; "" if there is none.
 func misread(raw []byte, reply single.Reply, replyErr, err error) string {
 	switch {
 	case (err != nil || replyErr != nil) && reply != (single.Reply{}):

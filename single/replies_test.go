@@ -124,7 +124,7 @@ func TestANumberGrantsOnlyRequestsThatCanReturnIt(t *testing.T) {
 	}
 }
 
-// Replies of other kinds than the request's, and what is no reply, end the connection.
+// A malformed reply ends the connection, and so does a reply of a kind that the request cannot have.
 func TestAMalformedReplyEndsTheConnection(t *testing.T) {
 	look := inspect("k")
 	for _, raw := range []string{

@@ -164,7 +164,7 @@ func keeping(key, owner, as string) single.Request {
 	return single.Request{Op: single.Release, Keys: []string{key}, Owner: owner, Keep: time.Minute, KeepAs: as}
 }
 
-// repairing is an extension that sets what is gone.
+// repairing is an extension that sets a missing key again.
 func repairing(r single.Request) single.Request {
 	r.Op, r.Repair = single.Extend, true
 	return r

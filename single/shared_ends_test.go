@@ -142,7 +142,7 @@ func TestSharePersistedKeyKeepsItsHolds(t *testing.T) {
 			long := held("r:a:1")
 			long.TTL = time.Hour
 			grants(t, m, long)
-			grants(t, m, held("r:z:1")) // makes a set, in which each hold has its own end
+			grants(t, m, held("r:z:1")) // each hold in a set has its own end
 			must(t, server.Client().Persist(t.Context(), "key").Err())
 			if early {
 				must(t, server.Client().PExpire(t.Context(), "key", time.Minute).Err())
