@@ -93,6 +93,26 @@ func TestMaxAttemptsEndsTheWaitAfterSoManyRounds(t *testing.T) {
 	}
 }
 
+// Two waiters end with one context, and the second is woken by the first.
+func TestACancelledWaiterLeavesTheQueue(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.Locker(t, redlock.Options{})
+		held := acquire(t, l, longTTL)
+		ctx, cancel := context.WithCancel(t.Context())
+		first := wait(t, ctx, l, key, longTTL)
+		settle(time.Second)
+		second := wait(t, ctx, l, key, longTTL)
+		third := wait(t, t.Context(), l, key, longTTL)
+		settle(time.Second)
+		cancel()
+		is(t, first.Fail(t), context.Canceled)
+		is(t, second.Fail(t), context.Canceled)
+		settle(time.Second)
+		must(t, held.Release(t.Context()))
+		must(t, third.Get(t).Release(t.Context()))
+	})
+}
+
 // compete makes n Lockers acquire at one instant. It returns the number of rounds that all Lockers together needed
 // until each had had the lock once, or a second was over.
 func compete(t *testing.T, masters fakes, n int, distance func() time.Duration, opts ...redlock.Option) (rounds int) {
