@@ -2,7 +2,6 @@ package oracle
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
@@ -46,7 +45,7 @@ type Operated struct {
 // hold.
 func Operations(v *history.View, settle time.Duration, atLeast float64) (o Operated, found []Violation) {
 	j := operations{v: v, reach: newReach(v), settle: int64(settle)}
-	j.slow = merge(slices.Concat(echoes(stalls(v), j.settle), lasting(v, history.Slow)), 0)
+	j.slow = slowed(v, j.settle)
 	for i := range v.Attempts {
 		if a := &v.Attempts[i]; a.Granted() {
 			j.hold(a)

@@ -64,6 +64,18 @@ func TestHazard128ALockThatIsDeadWhileAFaultIsOnIsFound(t *testing.T) {
 			h.stall(0, 4*second)
 			h.fail(1, history.Cancelled, 0, 4*second, 20*second)
 		}, 0},
+		{"the machine stood still for every other moment", func(h *tape) {
+			h.fault("kill", 0, 4*second)
+			for t := int64(0); t < 4*second; t += 200 {
+				h.stall(t, t+100)
+			}
+			h.fail(1, history.Cancelled, 0, 4*second, 20*second)
+		}, 0},
+		{"masters answered late", func(h *tape) {
+			h.fault("kill", 0, 4*second)
+			h.add(second, history.Event{Type: history.Slow, Client: history.Everyone, Value: 3 * second * ms})
+			h.fail(1, history.Cancelled, 0, 4*second, 20*second)
+		}, 0},
 		{"without a fault", func(h *tape) { h.fail(1, history.Cancelled, 0, 4*second, 20*second) }, 0},
 	}, oracle.NameOutage, func(v *history.View) []oracle.Violation {
 		return oracle.Outage(v, 750*time.Millisecond, 1500*time.Millisecond, 50*time.Millisecond)

@@ -20,7 +20,7 @@ const slowCalls = 0.05
 // One call in twenty may be slow. More are a violation, unless chance explains them.
 func Pace(v *history.View, bound, settle time.Duration) []Violation {
 	reach, paused := newReach(v), pauses(v)
-	late := merge(slices.Concat(echoes(stalls(v), int64(settle)), lasting(v, history.Slow)), 0)
+	late := slowed(v, int64(settle))
 	acquired, released := pace{what: "acquisitions"}, pace{what: "releases"}
 	v.ByKey(func(_ string, attempts []int) {
 		for _, i := range attempts {

@@ -78,6 +78,12 @@ func lasting(v *history.View, typ history.Type) []window {
 	return merge(out, 0)
 }
 
+// slowed returns the times when the machine stood still, each with its echo, and when masters answered late. A lock may be
+// slow then.
+func slowed(v *history.View, most int64) []window {
+	return merge(slices.Concat(echoes(stalls(v), most), lasting(v, history.Slow)), 0)
+}
+
 // echoes returns windows, each extended by its own length, but by no more than most.
 func echoes(ws []window, most int64) []window {
 	out := slices.Clone(ws)

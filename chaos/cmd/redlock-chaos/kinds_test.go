@@ -57,7 +57,8 @@ func TestAConvictedKindIsInTheTable(t *testing.T) {
 func TestTheStatusOfKindsIsTheWorstPossible(t *testing.T) {
 	of := func(v report.Verdict) report.SuiteRun {
 		return report.SuiteRun{Report: &report.Report{
-			Verdict: v, Plan: &plan.Plan{Defining: []string{"kill", "pause"}}, Unavailable: map[string]string{"kill": "why"},
+			Verdict: v, Plan: &plan.Plan{Defining: []string{"kill", "pause"}},
+			Unavailable: map[string]string{"kill": "why"},
 		}}
 	}
 	away := of(report.Unknown)
