@@ -22,8 +22,8 @@ const outageShare = 0.6
 // longer than bound, and more than three fifths of the time with wanted keys.
 //
 // One such time proves little: the leftovers of an attempt, or split votes, may block the key.
-// Outage needs the events that [Liveness] needs, FaultOn and FaultOff. Time when the machine stood still does not count,
-// nor as much after each such time, at most a second, nor time when masters answered late.
+// Outage needs the events that [Liveness] needs, FaultOn and FaultOff. Time when the machine stood still does not
+// count, nor as much after each such time, at most a second, nor time when masters answered late.
 func Outage(v *history.View, patience, bound, gap time.Duration) []Violation {
 	on, still := faultTimes(v), slowed(v, int64(time.Second))
 	names := slices.Sorted(maps.Keys(on))

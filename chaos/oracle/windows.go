@@ -78,8 +78,8 @@ func lasting(v *history.View, typ history.Type) []window {
 	return merge(out, 0)
 }
 
-// slowed returns the times when the machine stood still, each with its echo, and when masters answered late. A lock may be
-// slow then.
+// slowed returns the times when a lock may be slow: the machine stood still, or had just done so, or masters answered
+// late.
 func slowed(v *history.View, most int64) []window {
 	return merge(slices.Concat(echoes(stalls(v), most), lasting(v, history.Slow)), 0)
 }
