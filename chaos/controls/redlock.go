@@ -376,8 +376,8 @@ func (h *hold) Release(ctx context.Context) error {
 	return nil
 }
 
-// leave has a master asked again later for a hold whose release it did not confirm. One goroutine asks for all holds.
-// With one for each, a master that is away would cost one for every attempt.
+// leave notes that a master did not confirm the release of a hold. One goroutine asks the master again for all such
+// holds. With one for each, a master that is away would cost one for every attempt.
 func (l *locker) leave(i int, h *hold) {
 	left := &l.left[i]
 	left.mu.Lock()

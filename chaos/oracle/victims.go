@@ -87,7 +87,7 @@ func (j *victims) uncounted(client int) []window {
 		for i := range ws {
 			ws[i].to += j.settle
 		}
-		ws = merge(slices.Concat(ws, echoes(stalls(j.reach.v), j.settle), lasting(j.reach.v, history.Slow)), 0)
+		ws = merge(slices.Concat(ws, slowed(j.reach.v, j.settle)), 0)
 		j.apart[client] = ws
 	}
 	return ws

@@ -278,8 +278,8 @@ func TestSomeWaiterKnowsOfAKeptKeyWhenOthersStopWaiting(t *testing.T) {
 }
 
 // seldom plays processes that use a key which is held for minutes and may be kept after that. Their goroutines ask
-// once an hour and are cancelled at any time. seldom returns how often the key was taken, and the longest time in
-// which the key was free although a goroutine waited.
+// once an hour and are cancelled at any time. taken counts acquisitions. idle is the longest time with a free key and
+// a waiting goroutine.
 func seldom(t *testing.T, seed uint64) (idle time.Duration, taken int) {
 	t.Helper()
 	inMemory(t, func(t *testing.T, masters redlocktest.Masters, _ *redlock.Locker) {

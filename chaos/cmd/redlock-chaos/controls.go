@@ -105,8 +105,7 @@ func eachControl(all []chaos.Control, parallel int, try func(int, chaos.Control)
 	return nil
 }
 
-// controlsStatus is the exit status after these controls have failed: unknown if the machine gave all of them too
-// little time.
+// controlsStatus is the exit status for these failed controls. It is unknown if all of them had too little time.
 func controlsStatus(failed []chaos.ControlResult) int {
 	switch {
 	case len(failed) == 0:

@@ -82,9 +82,10 @@ func kindsStatus(ctx context.Context, runs []report.SuiteRun) int {
 
 // impossible tells whether the backend can't do any fault that the scenario is about.
 func impossible(r *chaos.Report) bool {
-	return r.Plan != nil && len(r.Plan.Defining) > 0 && !slices.ContainsFunc(r.Plan.Defining, func(name string) bool {
-		return r.Unavailable[name] == ""
-	})
+	if r.Plan == nil || len(r.Plan.About()) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(r.Plan.About(), func(name string) bool { return r.Unavailable[name] == "" })
 }
 
 func allScenarios() []string {

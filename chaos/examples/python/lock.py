@@ -47,11 +47,14 @@ class Master:
         while True:
             when, pause, key, owner, end = self.left.get()
             time.sleep(max(0, when - time.monotonic()))
+            gone = time.monotonic() >= end
             try:
-                if time.monotonic() < end and not self.ask(0.2, "EVAL", RELEASE, 1, key, owner):
+                if not gone:
+                    gone = self.ask(0.2, "EVAL", RELEASE, 1, key, owner)
                     pause = min(2 * pause, 1)
-                    self.left.put((time.monotonic() + pause, pause, key, owner, end))
             except OSError:
+                pass  # the master is away; ask as often as before
+            if not gone:
                 self.left.put((time.monotonic() + pause, pause, key, owner, end))
             self.left.task_done()
 

@@ -224,7 +224,7 @@ func (s *Show) check(what string, ok bool, detail string) {
 	s.checks = append(s.checks, Check{What: what, OK: ok, Detail: detail})
 }
 
-// judge is check for an act, of which nothing is known if the show was interrupted meanwhile.
+// judge notes a check of an act. After an interruption it notes nothing, since the act was cut short.
 func (s *Show) judge(ctx context.Context, what string, ok bool, detail string) {
 	if ctx.Err() == nil {
 		s.check(what, ok, detail)
