@@ -158,8 +158,10 @@ func TestALockThatWasPassedOnNeedsNoAttention(t *testing.T) {
 		q := &line{t: t, l: l}
 		q.add(passTTL, redlock.MaxHold(95*time.Millisecond), redlock.Grace(50*time.Millisecond))
 		q.add(passTTL)
+		masters.Behave(on(single.Release, act{After: time.Millisecond})) // so all have it when the waiter asks
 		must(t, holder.Release(t.Context()))
 		first := q.next(0)
+		masters.Behave(nil)
 		pass(44 * time.Millisecond)
 		grace := first.Remaining() - 50*time.Millisecond
 		var n atomic.Int32

@@ -2,6 +2,7 @@ package hold
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/seed-624411e5/redlock/single"
@@ -21,64 +22,81 @@ import (
 // after all of these calls, and has the longest ttl among theirs, since no extension ever shortens. A renewal does
 // not wait: it is tried again.
 
-// extending is the state of a hold's extensions, without renewals. The lock's mutex guards it.
+// extending is the state of a hold's extensions. Only newest counts renewals, too. The lock's mutex guards it.
 type extending struct {
-	latest  *round
-	begun   int           // how many there were
-	wanted  time.Duration // by those that wait for the next one
-	waiting int           // how many those are
+	latest *round
+	newest *round  // of these and of renewals
+	next   *cohort // its extension has not begun
 }
 
-// Extend extends the hold to ttl from asOf, unless an extension serves that began after asked others. done is false
-// after an extension that does not serve: ask again. After a failure the hold keeps its old end, unless it is over.
-func (h *Hold) Extend(ctx context.Context, ttl, asOf time.Duration, asked int) (done bool, f *Failure) {
-	w := h.env.newRoundWait()
+// cohort is the callers that share an extension. round is nil until it begins.
+type cohort struct {
+	ttls  []time.Duration // of each caller that has not given up
+	round *round
+}
+
+// Extend extends the hold to ttl. current waits until the configuration is current, and says as of when; Extend returns
+// its error. After a failure the hold keeps its old end, unless it is over.
+func (h *Hold) Extend(ctx context.Context, ttl time.Duration, current func(context.Context) (time.Duration, error)) (
+	f *Failure, err error,
+) {
+	asOf, err := current(ctx)
+	if err != nil {
+		return nil, err
+	}
 	e := (*extended)(h)
-	r, serves := e.begin(ttl, asked, asOf, w)
-	if r == nil {
-		return true, &Failure{Fault: Ended, Op: single.Extend}
+	c := e.join(ttl)
+	defer e.leave(c, ttl)
+	for {
+		w := h.env.newRoundWait()
+		r, serves := e.begin(c, asOf, w)
+		if r == nil {
+			return &Failure{Fault: Ended, Op: single.Extend}, nil
+		}
+		if !w.wait(ctx, h.terms.Timeout, r) {
+			return &Failure{Fault: Cancelled, Op: single.Extend}, nil
+		}
+		h.env.recycle(w)
+		// This also holds for an extension that this call only waited for: the goroutine that began it may not have
+		// applied it yet.
+		if over, f := e.apply(r); serves || over {
+			return f, nil
+		}
+		if asOf, err = current(ctx); err != nil {
+			return nil, err
+		}
 	}
-	decided := w.wait(ctx, h.terms.Timeout, r)
-	if !serves {
-		e.waited()
-	}
-	if !decided {
-		return true, &Failure{Fault: Cancelled, Op: single.Extend}
-	}
-	h.env.recycle(w)
-	// This also holds for an extension that this call only waited for: the goroutine that began it may not have
-	// applied it yet.
-	over, f := e.apply(r)
-	return serves || over, f
-}
-
-// Extensions counts the extensions that have begun.
-func (h *Hold) Extensions() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.extending.begun
 }
 
 // extended is a Hold as its extensions know it.
 type extended Hold
 
-// waited records that one caller less waits for the next extension: the caller is about to ask for it, or was
-// cancelled. With the last caller, waited forgets the ttl that these callers wanted.
-func (e *extended) waited() {
+// join adds a caller to those that the next extension serves.
+func (e *extended) join(ttl time.Duration) *cohort {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.extending.waiting--; e.extending.waiting == 0 {
-		e.extending.wanted = 0
+	if e.extending.next == nil {
+		e.extending.next = new(cohort)
+	}
+	c := e.extending.next
+	c.ttls = append(c.ttls, ttl)
+	return c
+}
+
+// leave removes a caller from its cohort, unless the extension has begun.
+func (e *extended) leave(c *cohort, ttl time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if c.round == nil {
+		i := slices.Index(c.ttls, ttl)
+		c.ttls = slices.Delete(c.ttls, i, i+1)
 	}
 }
 
-// begin adds the observer to the extension under way or, if there is none, begins an extension. It begins none after
-// validity has ended: another owner may have had the key since. asked is the number of extensions that had begun when
-// the caller came. serves reports that this extension began after that, and is for at least ttl. A new extension
-// counts from asOf. r is nil if the hold is over.
-func (e *extended) begin(ttl time.Duration, asked int, asOf time.Duration,
-	observer decisionObserver,
-) (r *round, serves bool) {
+// begin adds the observer to the cohort's extension or, if there is none yet, to another that is under way. If there is
+// none, begin begins the cohort's, which counts from asOf. It begins none after validity has ended: another owner may
+// have had the key since. serves reports that r is the cohort's. r is nil if the hold is over.
+func (e *extended) begin(c *cohort, asOf time.Duration, observer decisionObserver) (r *round, serves bool) {
 	if (*Hold)(e).Err() != nil {
 		return nil, false
 	}
@@ -89,25 +107,23 @@ func (e *extended) begin(ttl time.Duration, asked int, asOf time.Duration,
 	if e.state.Over() {
 		return nil, false
 	}
-	x := &e.extending
-	if x.begun > asked && x.latest.request.TTL >= ttl {
-		if !x.latest.addObserverLocked(observer) {
-			after.observer, after.observed = observer, x.latest
+	if c.round != nil {
+		if !c.round.addObserverLocked(observer) {
+			after.observer, after.observed = observer, c.round
 		}
-		return x.latest, true
+		return c.round, true
 	}
+	x := &e.extending
 	for _, r := range [...]*round{x.latest, e.renewal.round} {
 		if r != nil && r.addObserverLocked(observer) {
-			x.wanted = max(x.wanted, ttl)
-			x.waiting++
 			return r, false
 		}
 	}
-	r = e.newRoundLocked(max(ttl, x.wanted), asOf, observer)
-	x.latest, x.wanted = r, 0
-	if x.begun++; x.begun == 1 {
+	if x.latest == nil {
 		after.unpassed = (*Hold)(e)
 	}
+	r = e.newRoundLocked(slices.Max(c.ttls), asOf, observer)
+	x.latest, c.round, x.next = r, r, nil
 	r.issueLocked(&after)
 	return r, true
 }
@@ -119,6 +135,7 @@ func (e *extended) newRoundLocked(ttl, asOf time.Duration, observer decisionObse
 	r := newRoundLocked(h, h.request(single.Request{Op: single.Extend, TTL: ttl}), observer)
 	r.repairs = true
 	r.start = min(r.start, asOf)
+	e.extending.newest = r
 	return r
 }
 

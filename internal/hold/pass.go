@@ -103,7 +103,7 @@ func (o *Offer) To(next *Hold, handle Handle, t *Terms) bool {
 // passableLocked reports that nothing about the hold is in doubt, and that its window lasts.
 func (h *Hold) passableLocked(now time.Duration) bool {
 	p := &h.passing
-	return now < p.ends && !p.doubt && h.extending.begun == 0 && (!h.terms.Fenced || h.token < p.lastToken)
+	return now < p.ends && !p.doubt && h.extending.latest == nil && (!h.terms.Fenced || h.token < p.lastToken)
 }
 
 // Fits reports that the hold suits an acquisition on these terms. It has the same options, its bound leaves t the full

@@ -15,7 +15,8 @@ import (
 //   - Nothing is set again before an extension has been won by masters that had the key. Otherwise: three of five
 //     masters have lost the key. One gets it back by an extension that fails, because the other two do not answer.
 //     The next extension finds the key on a quorum, and wins, although the lock was free in between and another owner
-//     may have had it.
+//     may have had it. So only the newest extension repairs: a late vote of an earlier one, which was won, knows
+//     nothing of what the newest has found.
 //   - A master that did not answer its repair does not count until an extension has been won without that master. The
 //     time at which the master set the key is unknown, and it may not have set the key at all. A stopped master may
 //     set it a minute later, and by then two others may have lost their keys.
@@ -45,7 +46,7 @@ func (r *round) continuityUnknown(c *lane.Call) bool {
 // has been unlocked. It trusts masters again that were repaired and have the key.
 func (r *round) repairsLocked() (repairs []*repair) {
 	h := r.hold
-	if r.verdict != Won || h.state.Over() || h.env.Now() >= h.span.until {
+	if r != h.extending.newest || r.verdict != Won || h.state.Over() || h.env.Now() >= h.span.until {
 		return nil
 	}
 	for i := range r.ballots {

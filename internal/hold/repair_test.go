@@ -2,6 +2,7 @@ package hold_test
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,6 +57,33 @@ func lostUnseen(t *testing.T) (err error) {
 // earlier one was not decided.
 func TestKeysThatAFailedExtensionSetDoNotCount(t *testing.T) {
 	is(t, lostUnseen(t), redlock.ErrNotHeld)
+}
+
+// A vote of an extension that was won comes late, and the next extension is not decided yet: it may still fail, because
+// a majority has lost the key. So the late vote must not repair the masters where only the next one has found that.
+func TestALateVoteRepairsNothingThatALaterExtensionHasFound(t *testing.T) {
+	mended(t, 0, func(t *testing.T, lock *redlock.Lock, masters fakes) {
+		var asked atomic.Int32
+		masters[4].Behave(func(r *single.Request) act {
+			if r.Op == single.Extend && asked.Add(1) > 1 {
+				return act{Lost: true}
+			}
+			return act{After: 50 * time.Millisecond}
+		})
+		must(t, lock.Extend(t.Context(), longTTL)) // by the others
+		settle(time.Millisecond)
+		masters[2:4].Forget()
+		masters[1].Behave(on(single.Extend, act{Lost: true}))
+		is(t, lock.Extend(t.Context(), longTTL), redlock.ErrNoQuorum)
+		if n := masters[2:4].Holders(lock.Owner()); n != 0 {
+			t.Errorf("%d masters got the key back, and no extension was won after the loss", n)
+		}
+		settle(time.Millisecond)
+		masters.Behave(nil)
+		masters[1].Forget()
+		masters[4].Forget()
+		is(t, lock.Extend(t.Context(), longTTL), redlock.ErrNotHeld)
+	})
 }
 
 // A repair without an answer may have been done just now, so its key is no vote for the time before. When the other

@@ -47,11 +47,11 @@ func (r *round) issueLocked(after *effects) {
 		switch {
 		case r.request.Op == single.Release && s.nothingThere():
 			decided = r.countLocked(i, Refused) || decided
-			if h.state.Settle() {
-				h.env.Registry.Leave(&h.entry)
-			}
 			if s.queued && r.request.Waiter != "" {
 				after.leave(h, r.request.Keys, 1<<i)
+			}
+			if h.state.Settle() {
+				h.env.Registry.Leave(&h.entry)
 			}
 		case behind&(1<<i) != 0:
 			b.Err, b.ended = single.ErrBehind, true
@@ -175,8 +175,12 @@ type effects struct {
 	unpassed   *Hold     // is not going to be passed on
 }
 
-// leave has h's Locker leave the arrival queues of keys on masters.
+// leave has h's Locker leave the arrival queues of keys on masters. Close waits for that, also if h has nothing else
+// left to do.
 func (e *effects) leave(h *Hold, keys []string, masters uint64) {
+	if e.leaver == nil {
+		h.env.Registry.Begin()
+	}
 	e.leaver, e.leaves, e.leavesAt = h, keys, e.leavesAt|masters
 }
 
@@ -223,6 +227,7 @@ func (e *effects) run() {
 			behind = nil // the release comes behind what is on its way
 		}
 		e.leaver.env.Depart(e.leaver.terms, e.leaves, behind, e.leavesAt)
+		e.leaver.env.Registry.Done()
 	}
 	if e.notRenewed != nil && e.notRenewed.env.Watch != nil {
 		e.notRenewed.env.NotRenewed(e.notRenewed)
