@@ -78,20 +78,21 @@ func (m *Master) send(ctx context.Context, todo []exchange) {
 // hideSecrets removes secrets from errors, because servers quote commands in them. Secrets are the texts that prove
 // who holds a key, and the names of waiters. A reply may quote another command of the batch.
 func hideSecrets(todo []exchange) {
-	var secrets []string
+	var secrets wire.Secrets
 	for i := range todo {
 		if todo[i].answer.Err() == nil {
 			continue
 		}
 		if secrets == nil {
+			secrets = make(wire.Secrets)
 			for j := range todo {
 				r := todo[j].call.Request
 				for _, value := range []string{r.Owner, r.From, r.KeepAs, r.Hold, r.Within, r.Waiter} {
-					secrets = append(secrets, owner.Secret(value))
+					secrets.Add(owner.Secret(value))
 				}
 			}
 		}
-		todo[i].answer.Hide(secrets...)
+		todo[i].answer.Hide(secrets)
 	}
 }
 

@@ -26,6 +26,9 @@ import (
 // again by itself. The comments in the scripts say when.
 const doneAlone = -1
 
+// allDone is the whole result of release_bundle.lua if every key was its owner's and has no waiters.
+const allDone = 1
+
 // maxBundle bounds the keys of a bundle, because the master's other clients wait until the bundle is done.
 const maxBundle = 256
 
@@ -117,38 +120,12 @@ func (m *Master) together(todo []exchange, batch []*Call, p program) (more []exc
 	return todo, rest
 }
 
-// bundleArgs appends the command of a bundle.
-func bundleArgs(args []arg, bundle []exchange) []arg {
-	common, _ := bundle[0].call.form()
-	script := &scripts[common.program]
-	if bundle[0].source {
-		args = append(args, text("eval"), text(script.source))
-	} else {
-		args = append(args, text("evalsha"), text(script.sha))
-	}
-	args = append(args, number(2*common.keys*len(bundle)))
-	for i := range bundle {
-		for _, key := range bundle[i].call.Request.Keys {
-			args = append(args, text(key))
-		}
-	}
-	for i := range bundle {
-		for _, key := range bundle[i].call.Request.Keys {
-			args = append(args, besides(queuePrefix, key))
-		}
-	}
-	args = append(args, millis(period(bundle)))
-	for i := range bundle {
-		args = append(args, bundle[i].call.Request.holder())
-	}
-	return args
-}
-
 // unbundle spreads the reply to a bundle over its calls.
 func unbundle(bundle []exchange, from *wire.Reply) {
 	switch {
-	case from.Kind() == wire.Array &&
-		(len(from.Items()) != len(bundle) || slices.ContainsFunc(from.Items(), isNoNumber)):
+	case from.Kind() == wire.Number && from.Int() != allDone,
+		from.Kind() == wire.Array &&
+			(len(from.Items()) != len(bundle) || slices.ContainsFunc(from.Items(), isNoNumber)):
 		fail(bundle, wire.ErrProtocol)
 	case from.Kind() == wire.Array:
 		for i, field := range from.Items() {

@@ -100,76 +100,56 @@ func (r *Request) validate() error {
 	}
 }
 
-// arg is one word of a command. It is text, or a number if isNumber is set. With a prefix it is the name of a key
-// that belongs to the key in text. With hold it is the hold of that request.
-type arg struct {
-	hold     *Request
-	prefix   string
-	text     string
-	number   int64
-	isNumber bool
-}
-
-func text(s string) arg { return arg{text: s} }
-
-func besides(prefix, key string) arg { return arg{prefix: prefix, text: key} }
-
-func number[N int | int64 | uint64](n N) arg { return arg{number: int64(n), isNumber: true} }
-
-func millis(d time.Duration) arg { return number(d.Milliseconds()) }
-
-func flag(on bool) arg {
-	if on {
-		return number(1)
-	}
-	return number(0)
-}
-
 // ttlMillis is the ttl for the master: whole milliseconds, at least one.
-func (r *Request) ttlMillis() arg { return number(max(1, r.TTL.Milliseconds())) }
+func (r *Request) ttlMillis() int64 { return max(1, r.TTL.Milliseconds()) }
 
-// holder returns the string at the request's key while it alone holds the key: the owner for a Plain key, otherwise
-// the hold.
-func (r *Request) holder() arg {
-	if r.Kind == Plain {
-		return text(r.Owner)
-	}
-	return arg{hold: r}
-}
+// maxWords is the greatest number of words in the first commands of a request with one key.
+const maxWords = 16
 
-// maxArgs is the greatest number of words in the command of a request with one key.
-const maxArgs = 16
-
-// args appends the command of a stage. A script is called by its SHA, under which a master remembers it. With source
+// command appends the command of a stage. A script is called by its SHA, under which a master remembers it. With source
 // it is sent in full, which makes the master remember it. If a release is unqueued, its command does not name the
 // Waiter: then the usual case takes the script few steps, and the command has fewer bytes.
-func (r *Request) args(args []arg, at stage, source, unqueued bool) []arg {
+func (r *Request) command(c command, at stage, source, unqueued bool) command {
 	switch {
 	case at == stageFirst && r.quick():
-		return append(args, text("set"), text(r.Keys[0]), r.holder(), text("px"), r.ttlMillis(), text("nx"))
+		return c.text("set").text(r.Keys[0]).holder(r).text("px").number(r.ttlMillis()).text("nx")
 	case at == stageCount:
-		return append(args, text("zadd"), besides(counterPrefix, r.Keys[0]),
-			text("xx"), text("gt"), text("ch"), number(r.proposal()), text(counterMember))
+		return c.text("zadd").counter(r.Keys[0]).text("xx").text("gt").text("ch").number(int64(r.proposal())).
+			text(counterMember)
 	}
-	script := &scripts[r.program()]
-	if source {
-		args = append(args, text("eval"), text(script.source))
-	} else {
-		args = append(args, text("evalsha"), text(script.sha))
-	}
-	head := len(args)
-	args = r.appendKeys(append(args, arg{}))
-	args[head] = number(len(args) - head - 1)
-	if r.Op == Leave {
-		return append(args, text(r.Waiter), millis(r.Reserve), flag(r.Stays))
-	}
+	c = c.script(r.program(), source)
+	head := len(c)
+	c = r.appendKeys(c.number(0))
+	c[head].number = int64(len(c) - head - 1)
 	waiter := r.Waiter
 	if unqueued && r.Op == Release {
 		waiter = ""
 	}
-	if r.Kind != Plain && r.Op != Inspect {
-		return r.appendShared(args, waiter)
+	if r.Kind != Plain && r.Op != Inspect && r.Op != Leave {
+		return r.appendShared(c, waiter)
 	}
+	return r.appendArgs(c, waiter)
+}
+
+// appendKeys adds every key that the script touches, as Cluster requires.
+func (r *Request) appendKeys(c command) command {
+	for _, key := range r.Keys {
+		c = c.text(key)
+	}
+	if r.Op == Acquire || r.Op == Release || r.Op == Leave {
+		for _, key := range r.Keys {
+			c = c.queue(key)
+		}
+	}
+	if r.Op == Raise || r.Op == Transfer || r.Op == Acquire && r.Fence || r.Op == Extend && r.Token > 0 {
+		c = c.counter(r.Keys[0])
+	}
+	return c
+}
+
+// appendArgs adds the arguments of the scripts for plain keys, and for any keys those of Leave.
+func (r *Request) appendArgs(c command, waiter string) command {
+	keys := int64(len(r.Keys))
 	switch r.Op {
 	case Acquire:
 		proposal := int64(0)
@@ -179,69 +159,38 @@ func (r *Request) args(args []arg, at stage, source, unqueued bool) []arg {
 		if r.Exact {
 			proposal = -proposal
 		}
-		return r.appendSpare(append(args, number(len(r.Keys)), text(r.Owner), r.ttlMillis(), text(r.Waiter),
-			millis(r.Waited), millis(queueKeep),
-			flag(r.Polite), number(proposal), millis(counterKeep)))
+		return c.number(keys).text(r.Owner).number(r.ttlMillis()).text(r.Waiter).millis(r.Waited).millis(queueKeep).
+			flag(r.Polite).number(proposal).millis(counterKeep).spare(r.Spare)
 	case Extend:
-		return append(args, number(len(r.Keys)), text(r.Owner), r.ttlMillis(), flag(r.Repair), number(r.Token),
-			millis(counterKeep))
+		return c.number(keys).text(r.Owner).number(r.ttlMillis()).flag(r.Repair).number(int64(r.Token)).
+			millis(counterKeep)
 	case Release:
-		args = append(args, text(r.Owner))
-		if r.Keep > 0 {
-			args = append(args, millis(r.Keep), text(r.KeepAs))
+		if c = c.text(r.Owner); r.Keep > 0 {
+			c = c.millis(r.Keep).text(r.KeepAs)
 		}
-		args = append(args, millis(r.Reserve))
-		if waiter != "" {
-			args = append(args, text(waiter))
-		}
-		return args
+		return c.millis(r.Reserve).name(waiter)
+	case Leave:
+		return c.text(r.Waiter).millis(r.Reserve).flag(r.Stays)
 	case Raise:
-		return r.appendSpare(append(args, text(r.Owner), number(r.Token), millis(counterKeep)))
+		return c.text(r.Owner).number(int64(r.Token)).millis(counterKeep).spare(r.Spare)
 	case Transfer:
-		return append(args, text(r.Owner), r.ttlMillis(), number(r.proposal()), millis(counterKeep), text(r.From))
+		return c.text(r.Owner).number(r.ttlMillis()).number(int64(r.proposal())).millis(counterKeep).text(r.From)
 	case Announce:
-		return append(args, number(r.Token))
+		return c.number(int64(r.Token))
 	default:
-		return args
+		return c
 	}
-}
-
-// appendSpare adds the number of spare tokens, if any.
-func (r *Request) appendSpare(args []arg) []arg {
-	if r.Spare == 0 {
-		return args
-	}
-	return append(args, number(r.Spare))
-}
-
-// appendKeys adds every key that the script touches, as Cluster requires.
-func (r *Request) appendKeys(args []arg) []arg {
-	for _, key := range r.Keys {
-		args = append(args, text(key))
-	}
-	if r.Op == Acquire || r.Op == Release || r.Op == Leave {
-		for _, key := range r.Keys {
-			args = append(args, besides(queuePrefix, key))
-		}
-	}
-	if r.Op == Raise || r.Op == Transfer || r.Op == Acquire && r.Fence || r.Op == Extend && r.Token > 0 {
-		args = append(args, besides(counterPrefix, r.Keys[0]))
-	}
-	return args
 }
 
 // appendShared adds the arguments of the scripts for keys with several holds.
-func (r *Request) appendShared(args []arg, waiter string) []arg {
-	args = append(args, r.holder())
-	switch {
-	case r.Op == Acquire:
-		return append(args, r.ttlMillis(), text(waiter), millis(r.Waited), millis(queueKeep), text(r.Within))
-	case r.Op == Extend:
-		return append(args, r.ttlMillis(), flag(r.Repair))
-	case waiter != "":
-		return append(args, text(waiter))
+func (r *Request) appendShared(c command, waiter string) command {
+	switch c = c.holder(r); r.Op {
+	case Acquire:
+		return c.number(r.ttlMillis()).text(waiter).millis(r.Waited).millis(queueKeep).text(r.Within)
+	case Extend:
+		return c.number(r.ttlMillis()).flag(r.Repair)
 	default:
-		return args
+		return c.name(waiter)
 	}
 }
 
@@ -254,17 +203,17 @@ func (e *exchange) prepared() bool {
 
 // encode appends the exchange's command in wire format.
 func (e *exchange) encode(out []byte) []byte {
-	var space [maxArgs]arg
-	return appendCommand(out, e.call.Request.args(space[:0], e.stage, e.source, e.call.Unqueued))
+	var space [maxWords]word
+	return appendCommand(out, e.call.Request.command(space[:0], e.stage, e.source, e.call.Unqueued))
 }
 
 // encodeFirst encodes the first commands of the request, in a buffer of exactly that size.
 func (r *Request) encodeFirst() []byte {
-	var space [2 * maxArgs]arg
-	first := r.args(space[:0:maxArgs], stageFirst, false, true)
-	size, behind := commandSize(first), space[maxArgs:maxArgs]
+	var space [maxWords]word
+	first := r.command(space[:0], stageFirst, false, true)
+	size, behind := commandSize(first), first[len(first):]
 	if r.trailing() > 0 {
-		behind = r.args(behind, stageCount, false, true)
+		behind = r.command(behind, stageCount, false, true)
 		size += commandSize(behind)
 	}
 	out := appendCommand(make([]byte, 0, size), first)
@@ -276,24 +225,5 @@ func (r *Request) encodeFirst() []byte {
 
 // boxed returns the command of a stage in go-redis's form.
 func (r *Request) boxed(at stage, source, unqueued bool) []any {
-	var space [maxArgs]arg
-	return box(r.args(space[:0], at, source, unqueued))
-}
-
-// box returns a command in go-redis's form.
-func box(args []arg) []any {
-	boxed := make([]any, len(args))
-	for i, a := range args {
-		switch {
-		case a.isNumber:
-			boxed[i] = a.number
-		case a.prefix != "":
-			boxed[i] = beside(a.prefix, a.text)
-		case a.hold != nil:
-			boxed[i] = holdValue(a.hold)
-		default:
-			boxed[i] = a.text
-		}
-	}
-	return boxed
+	return box(r.command(nil, at, source, unqueued))
 }

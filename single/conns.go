@@ -96,9 +96,9 @@ func (c *conn) exchange(deadline time.Time, todo []exchange, recheck bool) (answ
 		e := &together[0]
 		switch r := e.call.Request; {
 		case len(together) > 1:
-			c.args = bundleArgs(c.args[:0], together)
-			c.out = appendCommand(c.out, c.args)
-			clear(c.args) // the texts belong to the requests
+			c.words = c.words[:0].bundle(together)
+			c.out = appendCommand(c.out, c.words)
+			clear(c.words) // the texts belong to the requests
 		case r.encodedFirst == nil || !e.prepared():
 			c.out = e.encode(c.out)
 		case e.stage == stageFirst: // with the command that follows it, if there is one

@@ -55,7 +55,7 @@ type grant struct {
 type conn struct {
 	*wire.Conn
 	out    []byte
-	args   []arg // of a bundle
+	words  command // of a bundle
 	expect wire.Expect
 	born   time.Time
 	used   time.Time // when its last batch was answered
@@ -245,7 +245,7 @@ func (p *pool) giveLocked(got grant) (unwanted *conn) {
 // put returns a connection to the pool for the next batch.
 func (p *pool) put(c *conn) {
 	if cap(c.out) > keepBuffer {
-		c.out, c.args = nil, nil
+		c.out, c.words = nil, nil
 	}
 	p.mu.Lock()
 	unwanted := p.giveLocked(grant{conn: c})

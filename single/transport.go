@@ -143,7 +143,7 @@ func (c clientTransport) send(ctx context.Context, todo []exchange) {
 	for together := range commands(todo) {
 		var args []any
 		if len(together) > 1 {
-			args = box(bundleArgs(nil, together))
+			args = box(command(nil).bundle(together))
 		} else {
 			args = together[0].boxed()
 		}

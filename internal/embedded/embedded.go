@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/seed-624411e5/redlock/internal/localport"
 )
@@ -29,7 +30,7 @@ type Master struct {
 
 	mu       sync.Mutex
 	closed   bool
-	engine   *engine
+	engine   *Engine
 	listener net.Listener // nil while stopped
 	accept   sync.WaitGroup
 }
@@ -75,7 +76,7 @@ func (m *Master) stop(losing bool) error {
 	}
 	err := m.shutLocked()
 	if losing && m.engine != nil {
-		m.engine.close()
+		m.engine.Close()
 		m.engine = nil
 	}
 	return err
@@ -87,8 +88,8 @@ func (m *Master) shutLocked() error {
 		return nil
 	}
 	err := m.listener.Close()
-	m.accept.Wait() // after this no connection is added during disconnect
-	m.engine.disconnect()
+	m.accept.Wait() // after this no connection is added during Disconnect
+	m.engine.Disconnect()
 	m.listener = nil
 	return err
 }
@@ -105,7 +106,7 @@ func (m *Master) Restart() error {
 		return err
 	}
 	if m.engine == nil {
-		fresh, err := newEngine()
+		fresh, err := NewEngine(time.Now)
 		if err != nil {
 			return err
 		}
@@ -123,13 +124,13 @@ func (m *Master) Restart() error {
 	return nil
 }
 
-func (m *Master) serve(listener net.Listener, engine *engine) {
+func (m *Master) serve(listener net.Listener, engine *Engine) {
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
 			return
 		}
-		engine.serve(newTimedConn(conn, &m.gate, engine))
+		engine.Serve(newTimedConn(conn, &m.gate, engine))
 	}
 }
 
@@ -150,7 +151,7 @@ func (m *Master) Close() error {
 	}
 	err := m.shutLocked()
 	if m.engine != nil {
-		m.engine.close()
+		m.engine.Close()
 	}
 	m.closed = true
 	return errors.Join(err, m.port.Release())

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -16,7 +17,8 @@ import (
 // granularity is the smallest step of a master's time. Redis itself counts ttls in milliseconds.
 const granularity = time.Millisecond
 
-// engine is a miniredis with moving time that gets its connections from outside.
+// Engine is a miniredis with moving time that gets its connections from outside: the data and the commands of a master,
+// without a socket. All methods may be called concurrently.
 //
 // miniredis can follow the clock (ClockTTL), but then a key may expire between two commands of one script, which is
 // impossible in Redis. So miniredis uses a time that the engine sets whenever bytes arrive from a client. No
@@ -24,18 +26,21 @@ const granularity = time.Millisecond
 //
 // miniredis does not listen itself either. Its listener accepts before its commands are registered, so a client that
 // reconnects quickly would get "unknown command".
-type engine struct {
-	db *miniredis.Miniredis
+type Engine struct {
+	db  *miniredis.Miniredis
+	now func() time.Time
 
 	mu   sync.Mutex
 	last time.Time // the latest time that db got
 
 	identity identity
+	first    atomic.Pointer[func(c *server.Peer, command string, args []string) bool]
 }
 
-func newEngine() (*engine, error) {
-	e := &engine{db: miniredis.NewMiniRedis()}
-	e.advance()
+// NewEngine makes an empty engine that follows this clock. Close ends it.
+func NewEngine(now func() time.Time) (*Engine, error) {
+	e := &Engine{db: miniredis.NewMiniRedis(), now: now}
+	e.Advance()
 	e.db.ClockTTL(true)
 	conn, err := e.db.Dial() // starts it without a listener
 	if err != nil {
@@ -44,29 +49,76 @@ func newEngine() (*engine, error) {
 	if err := conn.Close(); err != nil {
 		return nil, fmt.Errorf("embedded: %w", err)
 	}
-	e.db.Server().SetPreHook(e.identity.answer)
+	e.db.Server().SetPreHook(e.answer)
 	return e, nil
 }
 
-// advance passes the time to miniredis. It reads the clock under the lock, so miniredis's time never goes back.
-func (e *engine) advance() {
+// Advance passes the time to miniredis, for the bytes that arrive next. It reads the clock under the lock, so
+// miniredis's time goes back only if the clock does, by more than its granularity.
+func (e *Engine) Advance() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if now := time.Now(); now.Sub(e.last) >= granularity {
+	if now := e.now(); now.Sub(e.last).Abs() >= granularity {
 		e.db.SetTime(now.UTC())
 		e.last = now
 	}
 }
 
-// serve takes over a connection until either side closes it.
-func (e *engine) serve(conn net.Conn) { e.db.Server().ServeConn(conn) }
+// Serve takes over a connection until either side closes it. Call Advance before bytes arrive on it.
+func (e *Engine) Serve(conn net.Conn) { e.db.Server().ServeConn(conn) }
+
+// Intercept sets a function that gets every command first, also those of scripts; nil for none. It returns true if it
+// has answered the command. Commands of a script come while miniredis is locked.
+func (e *Engine) Intercept(by func(c *server.Peer, command string, args []string) bool) {
+	e.first.Store(&by)
+}
+
+// Dispatch performs a command, and writes the reply to c. Intercept's function may call it for commands that come from
+// no script.
+func (e *Engine) Dispatch(c *server.Peer, args []string) { e.db.Server().Dispatch(c, args) }
+
+// answer runs before every command, also of scripts; true means that it has answered the command.
+func (e *Engine) answer(c *server.Peer, command string, args ...string) bool {
+	if first := e.first.Load(); first != nil && *first != nil && (*first)(c, command, args) {
+		return true
+	}
+	return e.identity.answer(c, command, args...)
+}
+
+// Empty removes all data.
+func (e *Engine) Empty() { e.db.FlushAll() }
+
+// Text returns the value of a key that is a string, or "".
+func (e *Engine) Text(key string) string {
+	text, _ := e.db.Get(key) // "" with the error that it is not there, or no string
+	return text
+}
+
+// TTL returns the ttl of an existing key; -1 if the key never expires.
+func (e *Engine) TTL(key string) time.Duration {
+	if ttl := e.db.TTL(key); ttl > 0 {
+		return ttl
+	}
+	return -1
+}
+
+// Endless returns how many keys never expire.
+func (e *Engine) Endless() int {
+	n := 0
+	for _, key := range e.db.Keys() {
+		if e.db.TTL(key) == 0 {
+			n++
+		}
+	}
+	return n
+}
 
 // reborn changes the identity to another run of the server, which clients see by run_id.
-func (e *engine) reborn(port int) { e.identity.renew(port) }
+func (e *Engine) reborn(port int) { e.identity.renew(port) }
 
-// disconnect closes every connection, waits until none is served, and forgets the scripts, like a server that ends.
-// The caller must not let a new connection in until disconnect returns.
-func (e *engine) disconnect() {
+// Disconnect closes every connection, waits until none is served, and forgets the scripts, like a server that ends.
+// The caller must not let a new connection in until Disconnect returns.
+func (e *Engine) Disconnect() {
 	// Blocked commands (BLPOP and similar) look at Ctx only when they wake up, and a command wakes them.
 	e.db.CtxCancel()
 	e.db.Server().Dispatch(server.NewPeer(bufio.NewWriter(io.Discard)), []string{"SCRIPT", "FLUSH"})
@@ -74,21 +126,21 @@ func (e *engine) disconnect() {
 	e.db.Ctx, e.db.CtxCancel = context.WithCancel(context.Background())
 }
 
-// close drops the data.
-func (e *engine) close() { e.db.Close() }
+// Close drops the data.
+func (e *Engine) Close() { e.db.Close() }
 
 // timedConn is a client's connection. It holds back bytes that arrive while the master is paused, and sets the
 // master's time before the master sees a byte.
 type timedConn struct {
 	net.Conn
 	gate   *gate
-	engine *engine
+	engine *Engine
 
 	once   sync.Once
 	closed chan struct{}
 }
 
-func newTimedConn(conn net.Conn, gate *gate, engine *engine) *timedConn {
+func newTimedConn(conn net.Conn, gate *gate, engine *Engine) *timedConn {
 	return &timedConn{Conn: conn, gate: gate, engine: engine, closed: make(chan struct{})}
 }
 
@@ -97,7 +149,7 @@ func (c *timedConn) Read(p []byte) (int, error) {
 	if !c.gate.wait(c.closed) {
 		return 0, net.ErrClosed
 	}
-	c.engine.advance()
+	c.engine.Advance()
 	return n, err
 }
 

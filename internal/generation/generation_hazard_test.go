@@ -289,6 +289,7 @@ func TestALockerTwoAheadDoesNotWaitForThoseBehind(t *testing.T) {
 			must(t, otherKey(t, behind, "asks for its generation").Release(t.Context()))
 			masters[2].Behave(refuseAll) // so that where two are shared, each has one of them and one of its own
 			first := acquire(t, behind, longTTL, redlock.AutoRenew())
+			settle(time.Millisecond) // the refusal may come after the acquisition was won
 			masters[2].Behave(nil)
 			second := acquire(t, ahead, longTTL)
 			must(t, first.Err())
@@ -361,6 +362,7 @@ func TestAMasterThatForgetsItsGenerationLetsAForgottenProcessGoOn(t *testing.T) 
 		masters[0].Mu.Unlock()
 		masters[1].Behave(func(*single.Request) act { return act{Lost: true} })
 		first := acquire(t, another, longTTL)
+		settle(time.Millisecond) // its request to the lost master may leave later than the acquisition is won
 		masters[1].Behave(nil)
 		second := acquire(t, next, longTTL)
 		if first.Err() != nil || second.Err() != nil {

@@ -306,6 +306,7 @@ func TestALateProbeMakesWayForTheNext(t *testing.T) {
 		if c := <-ended; !errors.Is(c.Err, single.ErrLate) {
 			t.Fatalf("a probe at its deadline: %v, want ErrLate", c.Err)
 		}
+		synctest.Wait() // until its worker is back
 		next, nextEnded := calls(1, time.Minute)
 		queue.Send(next[0])
 		<-master.arrived

@@ -329,6 +329,7 @@ func showAll(t *testing.T, s *seen, masters redlocktest.Masters, l, other *redlo
 	must(t, err)
 	s.add(holder)
 	give(t, next)
+	synctest.Wait() // until no master has it, so that none refuses what follows
 
 	kept := take(t, l, "k", time.Minute)
 	synctest.Wait()   // until all masters have it, not only a quorum

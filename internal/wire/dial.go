@@ -200,9 +200,11 @@ func (c *Conn) exchange(out []byte, deadline time.Time, steps []step, questions 
 		if s.optional && reply.Kind() == Refusal {
 			continue
 		}
-		reply.Hide(s.secret)
-		if err := reply.Err(); err != nil {
-			return nil, fmt.Errorf("setting up a connection: %s: %w", s.name, err)
+		if reply.Err() != nil {
+			secrets := make(Secrets)
+			secrets.Add(s.secret)
+			reply.Hide(secrets)
+			return nil, fmt.Errorf("setting up a connection: %s: %w", s.name, reply.Err())
 		}
 	}
 	answers := make([]Reply, len(questions))

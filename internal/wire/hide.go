@@ -7,22 +7,29 @@ import (
 
 // This file keeps secrets out of errors. Servers quote commands in errors, shorten them and change their case.
 
-// longestShown is the longest piece of a secret that an error may show, in characters: 28 of 128 bits. Words may
-// share such short pieces by chance.
-const longestShown = 7
+// aPiece is how long a piece of a secret is that an error must not show, in characters: 32 of 128 bits. Words may share
+// shorter pieces by chance.
+const aPiece = 8
 
-// Hide removes secrets, and pieces of a secret longer than 7 bytes, from the text of the reply's error, if it has
-// one. The error still matches the same targets. A secret of up to 7 bytes is not hidden.
-func (r *Reply) Hide(secrets ...string) {
+// Secrets are texts that errors must not show: their pieces, in lower case. A text below 8 bytes is no secret.
+type Secrets map[[aPiece]byte]struct{}
+
+// Add adds a text.
+func (s Secrets) Add(secret string) {
+	low := lower(secret)
+	for i := 0; i+aPiece <= len(low); i++ {
+		s[[aPiece]byte(low[i:])] = struct{}{}
+	}
+}
+
+// Hide removes the secrets, and pieces of 8 or more bytes of them, from the text of the reply's error, if it has one.
+// The error still matches the same targets.
+func (r *Reply) Hide(secrets Secrets) {
 	if r.err == nil {
 		return
 	}
 	text := r.err.Error()
-	shown := text
-	for _, secret := range secrets {
-		shown = without(shown, lower(secret))
-	}
-	switch {
+	switch shown := secrets.without(text); {
 	case shown == text:
 	case r.kind == Refusal:
 		r.err = ServerError(shown)
@@ -41,36 +48,35 @@ func (e *hidingError) Error() string { return e.text }
 
 func (e *hidingError) Is(target error) bool { return errors.Is(e.err, target) }
 
-// without returns text without long pieces of a secret. The secret must be in lower case.
-func without(text, secret string) string {
-	if len(secret) <= longestShown {
-		return text
-	}
+// without returns text without pieces of secrets. It takes the same time however many secrets there are: a master that
+// refuses a batch refuses hundreds of calls.
+func (s Secrets) without(text string) string {
 	low := lower(text)
 	var shown strings.Builder
-	for i := 0; i < len(text); {
-		n := 0
-		for i+n < len(text) && strings.Contains(secret, low[i:i+n+1]) {
-			n++
+	hidden := 0 // up to here
+	for i := range len(text) {
+		if i+aPiece <= len(text) {
+			if _, secret := s[[aPiece]byte(low[i:])]; secret {
+				if i >= hidden {
+					shown.WriteString("…")
+				}
+				hidden = i + aPiece
+			}
 		}
-		if n > longestShown {
-			shown.WriteString("…")
-			i += n
-			continue
+		if i >= hidden {
+			shown.WriteByte(text[i])
 		}
-		shown.WriteByte(text[i])
-		i++
 	}
 	return shown.String()
 }
 
 // lower converts ASCII letters to lower case, and keeps the length.
-func lower(text string) string {
+func lower(text string) []byte {
 	b := []byte(text)
 	for i, c := range b {
 		if 'A' <= c && c <= 'Z' {
 			b[i] = c + 'a' - 'A'
 		}
 	}
-	return string(b)
+	return b
 }
