@@ -113,53 +113,35 @@ func steadied(t *testing.T, from, to string) {
 	})
 }
 
+// In the quick result every operation takes next to no time, so each new run is slower, and the command measures twice
+// more.
 func TestTheVerdictIsTheExitStatus(t *testing.T) {
 	dir := t.TempDir()
-	kept, slow, little := filepath.Join(dir, "kept.json"), filepath.Join(dir, "slow.json"),
+	kept, quick, little := filepath.Join(dir, "kept.json"), filepath.Join(dir, "quick.json"),
 		filepath.Join(dir, "little.json")
-	benched(t, kept)
-	steadied(t, kept, kept)
-	scaled(t, kept, slow, 10)
-	scaled(t, kept, little, 1.0001)
-	for _, c := range []struct {
-		old, now string
-		status   int
-		says     string
-	}{
-		{kept, slow, 1, "SLOWER in 9 of 9 rows, by 10% or more, than "},
-		{slow, kept, 0, "no row is slower"},
-		{kept, kept, 0, "no difference shown"},
-		{kept, little, 0, "no row is slower"},
-		{kept + "," + slow, slow, 0, "no row is slower"}, // half of the kept results are as slow
-	} {
-		r := runRedlock(t, "bench", "-judge", "p50", "-compare", c.old, c.now)
-		if r.status != c.status || !strings.Contains(r.out, c.says) {
-			t.Errorf("%s, then %s: %d, want %d and %q: %s%s", c.old, c.now, r.status, c.status, c.says, r.out, r.err)
-		}
-	}
-	if r := runRedlock(t, "bench", "-judge", "p50", "-compare", slow, kept); !strings.Contains(r.out, "faster") {
-		t.Errorf("the other way round: %s", r.out)
-	}
-}
-
-// In the kept result every operation takes no time, so each new run is slower, and the command measures twice more.
-func TestASlowerResultIsMeasuredAgain(t *testing.T) {
-	dir := t.TempDir()
-	kept, quick := filepath.Join(dir, "kept.json"), filepath.Join(dir, "quick.json")
-	urls := benched(t, kept)
+	live := []string{"-masters", benched(t, kept), "-rounds", "8", "-window", "40ms"}
 	steadied(t, kept, kept)
 	scaled(t, kept, quick, 0.001)
-	args := []string{"bench", "-masters", urls, "-rounds", "8", "-window", "40ms", "-judge", "p50"}
-	r := runRedlock(t, append(args, "-compare", quick)...)
-	if r.status != 1 || !strings.Contains(r.out, "8+24") || !strings.Contains(r.out, "in each of 3 runs, than") {
-		t.Errorf("%+v", r)
-	}
-	if r := runRedlock(t, append(args, "-confirm", "0", "-compare", quick)...); r.status != 1 ||
-		!strings.Contains(r.out, "8+8") {
-		t.Errorf("not confirmed: %+v", r)
-	}
-	scaled(t, kept, quick, 1000)
-	if r := runRedlock(t, append(args, "-compare", quick)...); r.status != 0 || !strings.Contains(r.out, "8+8") {
-		t.Errorf("faster: %+v", r)
+	scaled(t, kept, little, 1.0001)
+	slow := filepath.Join(dir, "slow.json")
+	scaled(t, kept, slow, 1000)
+	for name, c := range map[string]struct {
+		args   []string
+		status int
+		says   string
+	}{
+		"slower":           {[]string{"-compare", quick, kept}, 1, "SLOWER in 9 of 9 rows, by 10% or more, than "},
+		"faster":           {[]string{"-compare", kept, quick}, 0, "faster"},
+		"the same":         {[]string{"-compare", kept, kept}, 0, "no difference shown"},
+		"hardly slower":    {[]string{"-compare", kept, little}, 0, "no row is slower"},
+		"as slow as one":   {[]string{"-compare", quick + "," + kept, kept}, 0, "no row is slower"},
+		"slower, measured": {append(live, "-compare", quick), 1, "in each of 3 runs, than"},
+		"slower, once":     {append(live, "-confirm", "0", "-compare", quick), 1, "8+8"},
+		"faster, measured": {append(live, "-compare", slow), 0, "8+8"},
+	} {
+		r := runRedlock(t, append([]string{"bench", "-judge", "p50"}, c.args...)...)
+		if r.status != c.status || !strings.Contains(r.out, c.says) {
+			t.Errorf("%s: %d, want %d and %q: %s%s", name, r.status, c.status, c.says, r.out, r.err)
+		}
 	}
 }

@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
+	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -135,47 +134,17 @@ func eventual(ts *testscript.TestScript, _ bool, args []string) {
 func status(ts *testscript.TestScript, neg bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	check(ts, neg, err)
-	path, err := findIn(ts.Getenv("PATH"), args[1])
-	check(ts, neg, err)
-	cmd := exec.Command(path, args[2:]...)
-	cmd.Dir = ts.MkAbs(".")
-	for _, name := range exported {
-		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
+	got, err := 0, ts.Exec(args[1], args[2:]...)
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		got, err = exit.ExitCode(), nil
 	}
-	stdout, err := os.Create(ts.MkAbs("status.out"))
 	check(ts, neg, err)
-	defer stdout.Close()
-	stderr, err := os.Create(ts.MkAbs("status.err"))
-	check(ts, neg, err)
-	defer stderr.Close()
-	cmd.Stdout, cmd.Stderr = stdout, stderr
-	var exit *exec.ExitError
-	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
-		ts.Fatalf("%s: %v", args[1], err)
+	for _, name := range []string{"out", "err"} {
+		check(ts, neg, os.WriteFile(ts.MkAbs("status."+name), []byte(ts.ReadFile("std"+name)), 0o600))
 	}
-	said, err := os.ReadFile(stderr.Name())
-	check(ts, neg, err)
-	if got := cmd.ProcessState.ExitCode(); got != want {
-		ts.Fatalf("%q exited with %d, want %d; it said: %s", args[1:], got, want, said)
+	if got != want {
+		ts.Fatalf("%q exited with %d, want %d", args[1:], got, want)
 	}
-}
-
-// exported are the variables for a command under test.
-var exported = []string{
-	"PATH", "TMPDIR", "LANG", "HOME", "XDG_CONFIG_HOME", "REDLOCK_MASTERS", "REDLOCK_KEY", "REDLOCK_TTL",
-	"REDLOCK_CONFIG", "REDLOCK_QUIET",
-	"REDLOCK_TLS_CA", "REDLOCK_TLS_CERT", "REDLOCK_TLS_KEY", "URL1", "URL2", "URL3", "TESTSCRIPT_COVER_DIR",
-	"GOCOVERDIR", "GORACE",
-}
-
-func findIn(path, name string) (string, error) {
-	for _, dir := range filepath.SplitList(path) {
-		full := filepath.Join(dir, name)
-		if info, err := os.Stat(full); err == nil && !info.IsDir() {
-			return full, nil
-		}
-	}
-	return "", exec.ErrNotFound
 }
 
 // dead is `dead file...`: the processes with the ids in the files have ended, or will soon. With ! they run.
@@ -195,19 +164,6 @@ func dead(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// ended reports whether the process is gone, or is a zombie.
-func ended(pid int) bool {
-	if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
-		return true
-	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false // no /proc here: the signal has shown that it exists
-	}
-	after := string(stat[strings.LastIndexByte(string(stat), ')')+1:])
-	return strings.HasPrefix(after, " Z")
-}
-
 func wait(cond func() bool) bool {
 	deadline := time.Now().Add(patience)
 	for !cond() {
@@ -217,6 +173,13 @@ func wait(cond func() bool) bool {
 		<-time.After(5 * time.Millisecond)
 	}
 	return true
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func check(ts *testscript.TestScript, neg bool, err error) {

@@ -6,20 +6,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/oddserver"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
@@ -33,17 +31,20 @@ const (
 
 // scene is one master, a command that runs under a lock on it, and the log that the command writes.
 type scene struct {
-	t      *testing.T
-	master *redistest.Server
-	link   *link // redlock's connection to the master
-	log    string
+	t        *testing.T
+	master   *redistest.Server
+	link     *oddserver.Server // redlock's connection to the master; Close cuts it
+	key, log string
 }
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
 	t.Parallel()
 	master := redistest.Start(t)
-	s := &scene{t: t, master: master, link: newLink(t, master.Addr()), log: filepath.Join(t.TempDir(), "log")}
+	s := &scene{
+		t: t, master: master, link: oddserver.Start(t, master.Addr(), nil), key: guardKey,
+		log: filepath.Join(t.TempDir(), "log"),
+	}
 	t.Cleanup(s.killWriters)
 	return s
 }
@@ -51,7 +52,7 @@ func newScene(t *testing.T) *scene {
 // args are redlock's arguments for a guarded command with these arguments.
 func (s *scene) args(guarded ...string) []string {
 	args := []string{
-		"run", "-masters", "redis://" + s.link.addr(), "-key", guardKey, "-ttl", guardedTTL.String(), "--",
+		"run", "-masters", "redis://" + s.link.Addr(), "-key", guardKey, "-ttl", guardedTTL.String(), "--",
 		"guarded",
 	}
 	return append(append(args, guarded...), s.log)
@@ -63,7 +64,7 @@ func (s *scene) nested(through []string, guarded ...string) []string {
 	args := s.args(guarded...)
 	at := slices.Index(args, "--")
 	return slices.Insert(args, at+1,
-		append(slices.Clone(through), "redlock", "run", "-masters", "redis://"+s.link.addr(), "-key", "inner", "-ttl",
+		append(slices.Clone(through), "redlock", "run", "-masters", "redis://"+s.link.Addr(), "-key", "inner", "-ttl",
 			"60s", "-grace", "30s", "--")...)
 }
 
@@ -137,37 +138,49 @@ func commandOf(pid int) string {
 // rival takes the lock in another way as soon as it is free, and marks the log after slack.
 func (s *scene) rival(slack time.Duration) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience+guardedTTL)
+	must(s.t, s.takeOver(slack))
+}
+
+// takeOver is rival in a goroutine of its own.
+func (s *scene) takeOver(slack time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
 	locker, err := redlock.Dial(ctx, []string{s.master.URL()}, redlock.Options{})
-	must(s.t, err)
-	lock, err := locker.Acquire(ctx, guardKey, time.Minute)
-	must(s.t, err)
-	s.t.Cleanup(func() {
-		_ = lock.Release(context.Background())
-		_ = locker.Close(context.Background())
-	})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = locker.Close(context.Background()) }()
+	lock, err := locker.Acquire(ctx, s.key, time.Minute)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Release(context.Background()) }() // a busy server may not answer in time
 	<-time.After(slack)
 	f, err := os.OpenFile(s.log, os.O_APPEND|os.O_WRONLY, 0)
-	must(s.t, err)
+	if err != nil {
+		return err
+	}
 	_, err = f.WriteString("RIVAL\n")
-	must(s.t, errors.Join(err, f.Close()))
+	return errors.Join(err, f.Close())
+}
+
+// late counts what the command wrote after the rival had the lock.
+func (s *scene) late() int {
+	s.t.Helper()
+	_, after, found := strings.Cut(s.read(), "RIVAL\n")
+	if !found {
+		s.t.Fatal("the rival never had the lock, so this test proves nothing")
+	}
+	return strings.Count(after, "works ")
 }
 
 // nobodyWorksAfterTheRival is the oracle.
 func (s *scene) nobodyWorksAfterTheRival() {
 	s.t.Helper()
-	late := func() int {
-		_, after, found := strings.Cut(s.read(), "RIVAL\n")
-		if !found {
-			s.t.Fatal("the rival never had the lock, so this test proves nothing")
-		}
-		return strings.Count(after, "works ")
-	}
 	wait(func() bool {
-		return late() > 0 || !slices.ContainsFunc(s.pids(), func(pid int) bool { return !ended(pid) })
+		return s.late() > 0 || !slices.ContainsFunc(s.pids(), func(pid int) bool { return !ended(pid) })
 	})
-	if n := late(); n > 0 {
+	if n := s.late(); n > 0 {
 		s.t.Fatalf("the command wrote %d times after another holder had the lock", n)
 	}
 	if len(s.pids()) == 0 {
@@ -175,8 +188,15 @@ func (s *scene) nobodyWorksAfterTheRival() {
 	}
 }
 
-// exit waits until redlock has ended.
-func (s *scene) exit(cmd *exec.Cmd) syscall.WaitStatus {
+// endsWithItsLock fails the test unless the command ends before a rival has the lock.
+func (s *scene) endsWithItsLock() {
+	s.t.Helper()
+	s.rival(killSlack)
+	s.nobodyWorksAfterTheRival()
+}
+
+// exits waits until redlock has ended, and fails the test unless its status is one of these; -n for signal n.
+func (s *scene) exits(cmd *exec.Cmd, want ...int) {
 	s.t.Helper()
 	done := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(done) }()
@@ -185,82 +205,45 @@ func (s *scene) exit(cmd *exec.Cmd) syscall.WaitStatus {
 	case <-time.After(patience):
 		s.t.Fatal("redlock does not end")
 	}
-	return cmd.ProcessState.Sys().(syscall.WaitStatus)
-}
-
-// link is a connection to a server that can be cut.
-type link struct {
-	listener net.Listener
-	mu       sync.Mutex
-	cut      bool
-	conns    []net.Conn
-}
-
-func newLink(t *testing.T, to string) *link {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	l := &link{listener: listener}
-	var copies sync.WaitGroup
-	copies.Go(func() {
-		for {
-			near, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			far, err := net.Dial("tcp", to)
-			if err != nil || !l.join(near, far) {
-				_ = near.Close()
-				continue
-			}
-			copies.Go(func() { _, _ = io.Copy(near, far); _ = near.Close() })
-			copies.Go(func() { _, _ = io.Copy(far, near); _ = far.Close() })
-		}
-	})
-	t.Cleanup(func() {
-		_ = listener.Close()
-		l.sever()
-		copies.Wait()
-	})
-	return l
-}
-
-func (l *link) addr() string { return l.listener.Addr().String() }
-
-func (l *link) join(conns ...net.Conn) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.cut {
-		_ = conns[1].Close()
-		return false
+	got := cmd.ProcessState.ExitCode()
+	if ended := cmd.ProcessState.Sys().(syscall.WaitStatus); ended.Signaled() {
+		got = -int(ended.Signal())
 	}
-	l.conns = append(l.conns, conns...)
-	return true
-}
-
-// sever cuts the link permanently.
-func (l *link) sever() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.cut = true
-	for _, c := range l.conns {
-		_ = c.Close()
+	if !slices.Contains(want, got) {
+		s.t.Errorf("redlock ended with %d, want %d", got, want)
 	}
 }
 
-// childrenOf lists the child processes of parent.
-func childrenOf(t *testing.T, parent int) (pids []int) {
+// statOf returns the state of a process and its parent; "" if it is gone, or there is no /proc.
+func statOf(pid int) (state string, parent int) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return "", 0
+	}
+	fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
+	parent, _ = strconv.Atoi(fields[1]) // it is a number
+	return fields[0], parent
+}
+
+// ended reports whether the process is gone, or is a zombie.
+func ended(pid int) bool {
+	state, _ := statOf(pid)
+	return state == "Z" || errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+}
+
+func isStopped(pid int) bool {
+	state, _ := statOf(pid)
+	return state == "T"
+}
+
+// childrenOf lists the child processes of parent, or with zombies only those that have ended and were not reaped.
+func childrenOf(t *testing.T, parent int, zombies bool) (pids []int) {
 	t.Helper()
-	paths, err := filepath.Glob("/proc/[0-9]*/stat")
+	paths, err := filepath.Glob("/proc/[0-9]*")
 	must(t, err)
 	for _, path := range paths {
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			continue
-		}
-		fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil &&
-			fields[1] == strconv.Itoa(parent) && fields[0] != "Z" {
+		pid, _ := strconv.Atoi(filepath.Base(path)) // every name of the pattern is a number
+		if state, above := statOf(pid); above == parent && (state == "Z") == zombies {
 			pids = append(pids, pid)
 		}
 	}
@@ -270,13 +253,15 @@ func childrenOf(t *testing.T, parent int) (pids []int) {
 // watchOf returns the process that watches over this redlock.
 func watchOf(t *testing.T, redlock int) (watch int) {
 	t.Helper()
-	wait(func() bool {
-		for _, pid := range childrenOf(t, redlock) {
+	if !wait(func() bool {
+		for _, pid := range childrenOf(t, redlock, false) {
 			if raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); strings.Contains(string(raw), "(watch)") {
 				watch = pid
 			}
 		}
 		return watch != 0
-	})
+	}) {
+		t.Fatal("there is no watch process")
+	}
 	return watch
 }

@@ -3,7 +3,6 @@
 package e2e_test
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,9 +33,8 @@ func TestHazard69AFullPipeDoesNotDelayTheEndOfTheCommand(t *testing.T) {
 	}
 	must(t, unix.SetNonblock(full, false))
 	s.start(func(cmd *exec.Cmd) { cmd.Stderr = write }, "-stubborn")
-	s.link.sever()
-	s.rival(killSlack)
-	s.nobodyWorksAfterTheRival()
+	s.link.Close()
+	s.endsWithItsLock()
 }
 
 func TestHazard69AClosedPipeDoesNotEndTheSupervision(t *testing.T) {
@@ -46,12 +44,9 @@ func TestHazard69AClosedPipeDoesNotEndTheSupervision(t *testing.T) {
 	defer write.Close()
 	cmd := s.start(func(cmd *exec.Cmd) { cmd.Stderr = write }, "-stubborn")
 	must(t, read.Close())
-	s.link.sever()
-	s.rival(killSlack)
-	s.nobodyWorksAfterTheRival()
-	if got := s.exit(cmd); got.ExitStatus() != 73 {
-		t.Errorf("redlock ended with %v %v, want status 73", got.ExitStatus(), got.Signal())
-	}
+	s.link.Close()
+	s.endsWithItsLock()
+	s.exits(cmd, 73)
 }
 
 func TestHazard69ClosedStandardErrorIsHarmless(t *testing.T) {
@@ -60,9 +55,8 @@ func TestHazard69ClosedStandardErrorIsHarmless(t *testing.T) {
 		cmd.Args = append([]string{"sh", "-c", `exec "$0" "$@" 2>&-`, cmd.Path}, cmd.Args[1:]...)
 		cmd.Path = "/bin/sh"
 	}, "-stubborn")
-	s.link.sever()
-	s.rival(killSlack)
-	s.nobodyWorksAfterTheRival()
+	s.link.Close()
+	s.endsWithItsLock()
 }
 
 func TestHazard70ACommandDoesNotOutliveItsLockWhileRedlockIsStopped(t *testing.T) {
@@ -73,12 +67,9 @@ func TestHazard70ACommandDoesNotOutliveItsLockWhileRedlockIsStopped(t *testing.T
 			// The process must not be in a new session: a stopped process needs a parent that could continue it.
 			cmd := s.start(func(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }, "-nested")
 			must(t, cmd.Process.Signal(sig))
-			s.rival(killSlack)
-			s.nobodyWorksAfterTheRival()
+			s.endsWithItsLock()
 			must(t, cmd.Process.Signal(syscall.SIGCONT))
-			if got := s.exit(cmd); got.ExitStatus() != 73 {
-				t.Errorf("redlock ended with %v %v, want status 73", got.ExitStatus(), got.Signal())
-			}
+			s.exits(cmd, 73)
 			s.nobodyWorksAfterTheRival()
 		})
 	}
@@ -94,9 +85,7 @@ func TestHazard70ACommandSurvivesAStopThatEndsWithinTheTTL(t *testing.T) {
 	must(t, cmd.Process.Signal(syscall.SIGCONT))
 	s.grows()
 	must(t, cmd.Process.Signal(syscall.SIGTERM))
-	if got := s.exit(cmd); got.Signal() != syscall.SIGTERM {
-		t.Errorf("redlock ended with %v %v, want SIGTERM", got.ExitStatus(), got.Signal())
-	}
+	s.exits(cmd, -int(syscall.SIGTERM))
 }
 
 func TestHazard70ASignalReachesACommandThatIsStopped(t *testing.T) {
@@ -107,7 +96,7 @@ func TestHazard70ASignalReachesACommandThatIsStopped(t *testing.T) {
 		t.Fatal("the command is not stopped")
 	}
 	must(t, cmd.Process.Signal(syscall.SIGTERM))
-	s.exit(cmd)
+	s.exits(cmd, -int(syscall.SIGTERM))
 }
 
 // All processes stand still for longer than the ttl, as when a machine is suspended. redlock continues first and has
@@ -118,12 +107,9 @@ func TestHazard71AfterALongPauseTheCommandIsKilledAtOnce(t *testing.T) {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			s := newScene(t)
 			cmd := s.start(nil, "-stubborn")
-			stopped := append(s.pids(), cmd.Process.Pid)
-			if watch := watchedIn(t, cmd.Process.Pid); watch != 0 {
-				stopped = append(stopped, watch)
-				defer func() { _ = syscall.Kill(watch, syscall.SIGCONT) }()
-			}
-			for _, pid := range stopped {
+			watch := watchOf(t, cmd.Process.Pid)
+			defer func() { _ = syscall.Kill(watch, syscall.SIGCONT) }()
+			for _, pid := range append(s.pids(), cmd.Process.Pid, watch) {
 				must(t, syscall.Kill(pid, syscall.SIGSTOP))
 			}
 			s.rival(0)
@@ -132,9 +118,7 @@ func TestHazard71AfterALongPauseTheCommandIsKilledAtOnce(t *testing.T) {
 			}
 			must(t, cmd.Process.Signal(syscall.SIGCONT))
 			s.nobodyWorksAfterTheRival()
-			if got := s.exit(cmd); got.ExitStatus() != 73 {
-				t.Errorf("redlock ended with %v %v, want status 73", got.ExitStatus(), got.Signal())
-			}
+			s.exits(cmd, 73)
 		})
 	}
 }
@@ -146,24 +130,21 @@ func TestHazard72TheCommandsProcessesEndWhenRedlockDies(t *testing.T) {
 		t.Fatal("there is no second process")
 	}
 	must(t, cmd.Process.Kill())
-	s.rival(killSlack)
-	s.nobodyWorksAfterTheRival()
+	s.endsWithItsLock()
 }
 
 func TestHazard72AWatchThatIsKilledIsReplaced(t *testing.T) {
 	s := newScene(t)
-	cmd := s.start(nil, "-stubborn", "-nested")
-	first := watchOf(t, cmd.Process.Pid)
-	if first == 0 {
-		t.Fatal("there is no watch process")
-	}
-	must(t, syscall.Kill(first, syscall.SIGKILL))
-	if !wait(func() bool { second := watchOf(t, cmd.Process.Pid); return second != 0 && second != first }) {
-		t.Fatal("there is no new watch process")
+	said, err := os.Create(s.log + ".err")
+	must(t, err)
+	defer said.Close()
+	cmd := s.start(func(cmd *exec.Cmd) { cmd.Stderr = said }, "-stubborn", "-nested")
+	must(t, syscall.Kill(watchOf(t, cmd.Process.Pid), syscall.SIGKILL))
+	if !wait(func() bool { return strings.Contains(readFile(t, said.Name()), "there is a new one") }) {
+		t.Fatalf("there is no new watch process that knows its order: %q", readFile(t, said.Name()))
 	}
 	must(t, cmd.Process.Kill())
-	s.rival(killSlack)
-	s.nobodyWorksAfterTheRival()
+	s.endsWithItsLock()
 }
 
 // Killing redlock also kills a redlock under it. The inner redlock's command must not get a separate grace then.
@@ -183,8 +164,7 @@ func TestHazard72ACommandUnderTwoLocksOutlivesNeither(t *testing.T) {
 				cmd.Args = append([]string{"redlock"}, s.nested(through, "-stubborn")...)
 			})
 			must(t, cmd.Process.Kill())
-			s.rival(killSlack)
-			s.nobodyWorksAfterTheRival()
+			s.endsWithItsLock()
 		})
 	}
 }
@@ -218,7 +198,7 @@ func TestHazard72AKillThatIsRefusedIsReportedAndRepeated(t *testing.T) {
 		}
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
 	}, "-root")
-	s.link.sever()
+	s.link.Close()
 	if !wait(func() bool {
 		return strings.Contains(readFile(t, said.Name()), "can't kill the command: operation not permitted")
 	}) {
@@ -228,36 +208,16 @@ func TestHazard72AKillThatIsRefusedIsReportedAndRepeated(t *testing.T) {
 		t.Error("redlock is gone before its command")
 	}
 	s.killWriters()
-	if got := s.exit(cmd); got.ExitStatus() != 77 {
-		t.Errorf("redlock ended with %v %v, want status 77; it said %q", got.ExitStatus(), got.Signal(),
-			readFile(t, said.Name()))
-	}
+	s.exits(cmd, 77)
 }
 
 // The oracle must be able to fail.
 func TestTheOracleSeesWorkAfterTheRival(t *testing.T) {
 	s := newScene(t)
 	must(t, os.WriteFile(s.log, []byte("works 1\nRIVAL\nworks 1\n"), 0o600))
-	if before, after, _ := strings.Cut(s.read(), "RIVAL\n"); strings.Count(before, "works ") != 1 ||
-		strings.Count(after, "works ") != 1 {
-		t.Errorf("the log is %q", s.read())
+	if n := s.late(); n != 1 {
+		t.Errorf("%d late writes in %q", n, s.read())
 	}
-}
-
-// watchedIn is watchOf for a redlock that may have no watch.
-func watchedIn(t *testing.T, redlock int) int {
-	t.Helper()
-	for _, pid := range childrenOf(t, redlock) {
-		if strings.Contains(readFile(t, fmt.Sprintf("/proc/%d/cmdline", pid)), "(watch)") {
-			return pid
-		}
-	}
-	return 0
-}
-
-func isStopped(pid int) bool {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && strings.HasPrefix(string(raw[strings.LastIndexByte(string(raw), ')')+1:]), " T")
 }
 
 func mustFind(t *testing.T, name string) string {

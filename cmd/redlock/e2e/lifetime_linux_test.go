@@ -1,8 +1,6 @@
 package e2e_test
 
 import (
-	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +12,6 @@ import (
 
 	"github.com/creack/pty"
 
-	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
@@ -86,13 +83,10 @@ const (
 
 // lifetime is one run of a job under a lock.
 type lifetime struct {
-	t         *testing.T
-	master    *redistest.Server
-	key, log  string
-	cmd       *exec.Cmd
-	tty       *os.File
-	redlock   int // its process
-	rivalDone chan error
+	*scene
+	cmd     *exec.Cmd
+	tty     *os.File
+	redlock int // its process
 }
 
 // inside are the words that run a command as process 1 of a PID namespace; nil if that is not possible here.
@@ -112,9 +106,7 @@ func (l *lifetime) job() []string {
 
 func newLifetime(t *testing.T, master *redistest.Server) *lifetime {
 	t.Helper()
-	l := &lifetime{
-		t: t, master: master, key: t.Name(), log: filepath.Join(t.TempDir(), "log"), rivalDone: make(chan error, 1),
-	}
+	l := &lifetime{scene: &scene{t: t, master: master, key: t.Name(), log: filepath.Join(t.TempDir(), "log")}}
 	must(t, os.WriteFile(l.log, nil, 0o666))
 	return l
 }
@@ -139,7 +131,7 @@ func live(t *testing.T, master *redistest.Server, around, job []string, a attack
 	}
 	l.begin(append(args, l.job()...), a.tty)
 	for l.redlock = l.cmd.Process.Pid; commandOf(l.redlock) != "redlock"; { // below timeout and unshare
-		below := childrenOf(t, l.redlock)
+		below := childrenOf(t, l.redlock, false)
 		if len(below) != 1 {
 			t.Fatalf("%d has the children %v", l.redlock, below)
 		}
@@ -151,17 +143,13 @@ func live(t *testing.T, master *redistest.Server, around, job []string, a attack
 // endure returns the job's fate under an attack.
 func (l *lifetime) endure(a attack) (late, ends int) {
 	l.t.Helper()
-	go l.rival()
+	rival := make(chan error, 1)
+	go func() { rival <- l.takeOver(0) }()
 	a.end(l)
-	select {
-	case err := <-l.rivalDone:
-		must(l.t, err)
-	case <-time.After(2 * patience):
-		l.t.Fatal("the rival does not get the lock")
-	}
+	must(l.t, <-rival)
 	l.untilNobodyWrites()
-	before, after, _ := strings.Cut(readFile(l.t, l.log), "RIVAL\n")
-	late = strings.Count(after, "works ")
+	late = l.late()
+	before, _, _ := strings.Cut(l.read(), "RIVAL\n")
 	l.t.Logf("late writes: %d of %d", late, late+strings.Count(before, "works "))
 	return late, strings.Count(before, "cleaned") + strings.Count(before, "over")
 }
@@ -186,7 +174,7 @@ func (l *lifetime) begin(args []string, tty bool) {
 		_ = l.cmd.Process.Kill()
 		_ = l.cmd.Wait()
 	})
-	if !wait(func() bool { return strings.Count(readFile(l.t, l.log), "works ") > 3 }) {
+	if !wait(func() bool { return strings.Count(l.read(), "works ") > 3 }) {
 		l.t.Fatalf("the job does not begin: %q", readFile(l.t, l.log+".err"))
 	}
 }
@@ -199,30 +187,6 @@ func (l *lifetime) signal(pid int, sig syscall.Signal) {
 
 // pause gives the signalled processes time to act: half of the time that a clean-up takes.
 func (l *lifetime) pause() { <-time.After(cleanUp / 2) }
-
-// rival takes the lock as soon as it is free, and then writes to the log.
-func (l *lifetime) rival() {
-	l.rivalDone <- func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
-		defer cancel()
-		locker, err := redlock.Dial(ctx, []string{l.master.URL()}, redlock.Options{})
-		if err != nil {
-			return err
-		}
-		defer func() { _ = locker.Close(context.Background()) }()
-		lock, err := locker.Acquire(ctx, l.key, time.Minute)
-		if err != nil {
-			return err
-		}
-		f, err := os.OpenFile(l.log, os.O_APPEND|os.O_WRONLY, 0)
-		if err != nil {
-			return err
-		}
-		_, err = f.WriteString("RIVAL\n")
-		_ = lock.Release(context.Background()) // a busy server may not answer in time
-		return errors.Join(err, f.Close())
-	}()
-}
 
 // untilNobodyWrites waits for the lock on the log, which a job has for as long as it lives.
 func (l *lifetime) untilNobodyWrites() {

@@ -28,7 +28,7 @@ func (s *scene) outside(script []string, guarded ...string) *exec.Cmd {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a stopped process needs a parent that could continue it
 		cmd.Args = slices.Insert(cmd.Args, slices.Index(cmd.Args, "--")+1, script...)
 	}, guarded...)
-	job := childrenOf(s.t, cmd.Process.Pid)
+	job := childrenOf(s.t, cmd.Process.Pid, false)
 	if group, err := syscall.Getpgid(s.pids()[0]); err != nil || slices.Contains(job, group) {
 		s.t.Fatalf("the command is in group %d of %v: this shows nothing (%v)", group, job, err)
 	}
@@ -39,7 +39,7 @@ func TestHazard72AProcessThatHasLeftTheGroupEndsWithTheLock(t *testing.T) {
 	t.Parallel()
 	for name, script := range scripts {
 		for how, lose := range map[string]func(*scene, *exec.Cmd){
-			"not renewed": func(s *scene, _ *exec.Cmd) { s.link.sever() },
+			"not renewed": func(s *scene, _ *exec.Cmd) { s.link.Close() },
 			"deleted": func(s *scene, _ *exec.Cmd) {
 				must(s.t, s.master.Client().Del(s.t.Context(), guardKey).Err())
 			},
@@ -51,8 +51,7 @@ func TestHazard72AProcessThatHasLeftTheGroupEndsWithTheLock(t *testing.T) {
 				cmd := s.outside(script, "-stubborn")
 				lose(s, cmd)
 				if how != "deleted" { // a rival may have a deleted lock before the command learns of it
-					s.rival(killSlack)
-					s.nobodyWorksAfterTheRival()
+					s.endsWithItsLock()
 				}
 				if !wait(func() bool { return ended(s.pids()[0]) }) {
 					t.Error("it does not end")
@@ -75,9 +74,7 @@ func TestHazard72AProcessThatHasLeftTheGroupGetsSIGTERMFirst(t *testing.T) {
 	must(t, cmd.Start())
 	s.eventually("works ")
 	must(t, s.master.Client().Del(t.Context(), guardKey).Err())
-	if got := s.exit(cmd); got.ExitStatus() != 73 {
-		t.Errorf("redlock ended with %v %v, want status 73", got.ExitStatus(), got.Signal())
-	}
+	s.exits(cmd, 73)
 	if log := s.read(); strings.Count(log, "cleaned") != 1 {
 		t.Errorf("the log is %q", log)
 	}
@@ -88,9 +85,8 @@ func TestHazard72ARedlockThatHasLeftTheGroupEndsWithTheLock(t *testing.T) {
 	s.start(func(cmd *exec.Cmd) {
 		cmd.Args = append([]string{"redlock"}, s.nested(scripts["timeout"], "-stubborn")...)
 	})
-	s.link.sever()
-	s.rival(killSlack)
-	s.nobodyWorksAfterTheRival()
+	s.link.Close()
+	s.endsWithItsLock()
 }
 
 func TestHazard70AProcessThatHasLeftTheGroupIsStoppedWithIt(t *testing.T) {
@@ -105,9 +101,8 @@ func TestHazard70AProcessThatHasLeftTheGroupIsStoppedWithIt(t *testing.T) {
 			}
 			must(t, cmd.Process.Signal(syscall.SIGCONT))
 			s.grows()
-			s.link.sever()
-			s.rival(killSlack)
-			s.nobodyWorksAfterTheRival()
+			s.link.Close()
+			s.endsWithItsLock()
 		})
 	}
 }
@@ -121,8 +116,6 @@ func TestLeaderOnlyLeavesOtherProcessesOfTheCommandAlone(t *testing.T) {
 			"sh")
 		cmd.Args = slices.Insert(cmd.Args, at, "-leader-only")
 	}, "-stubborn")
-	if got := s.exit(cmd); got.ExitStatus() != 0 {
-		t.Errorf("redlock ended with %v %v", got.ExitStatus(), got.Signal())
-	}
+	s.exits(cmd, 0)
 	s.grows()
 }

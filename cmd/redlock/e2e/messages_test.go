@@ -16,7 +16,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-func TestHazard120VariablesOfAServiceInKubernetesAreNoSettings(t *testing.T) {
+func TestHazard76And120AnUnknownVariableIsAnErrorUnlessKubernetesMakesIt(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t)
 	command := []string{"run", "-masters", master.URL(), "-key", "k", "--", "true"}
@@ -29,15 +29,13 @@ func TestHazard120VariablesOfAServiceInKubernetesAreNoSettings(t *testing.T) {
 		for i := range variables {
 			variables[i] = service + variables[i]
 		}
-		if service == "REDLOCK" { // runRedlock does not take it for a variable
-			variables = variables[1:]
-		}
 		runRedlock(t, append(variables, command...)...).want(t, 0, "")
 	}
 	for _, slip := range []string{
-		"REDLOCK_MASTER=redis://a:1", "REDLOCK_SERVICE=1", "REDLOCK_PORTS=1", "REDLOCK_PORT_1=1", "REDLOCK_0=1",
+		"REDLOCK_TLL", "REDLOCK_FORCE", "REDLOCK_MASTER", "REDLOCK_SERVICE", "REDLOCK_PORTS", "REDLOCK_PORT_1",
+		"REDLOCK_0",
 	} {
-		runRedlock(t, append([]string{slip}, command...)...).want(t, 64, "there is no setting")
+		runRedlock(t, append([]string{slip + "=1"}, command...)...).want(t, 64, "there is no setting "+slip)
 	}
 }
 

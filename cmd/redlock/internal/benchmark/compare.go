@@ -62,16 +62,6 @@ type Delta struct {
 	apart bool // every run of the slower side is slower than every run of the other
 }
 
-// Center is the median of the rounds and the interval that contains it with 95 % probability. With fewer than six
-// rounds it is the range.
-type Center struct {
-	Median float64 `json:"median_us"`
-	Low    float64 `json:"low_us"`
-	High   float64 `json:"high_us"`
-	N      int     `json:"n"`
-	Known  bool    `json:"interval"`
-}
-
 // Judgement has the limits of a comparison.
 type Judgement struct {
 	Quantiles []string // p50, p90, p99, p99.9
@@ -165,8 +155,7 @@ func pooled(reports []*Report) []Measure {
 func mediansOf(reports []*Report, measure int, quantile string) (medians []float64) {
 	for _, r := range reports {
 		values, _ := r.Measures[measure].samples(quantile)
-		median, _, _, _ := Median(values)
-		medians = append(medians, median)
+		medians = append(medians, center(values).Median)
 	}
 	return medians
 }
@@ -196,7 +185,7 @@ func delta(old, now Measure, quantile string) Delta {
 		d.Why = fmt.Sprintf("%d rounds have less than the %d operations that it takes; a longer -window has more",
 			oldShort+newShort, leastOf(quantile))
 	default:
-		_, d.P = MannWhitney(before, after)
+		d.P = mannWhitney(before, after)
 		return d
 	}
 	d.Verdict = Unknown
@@ -211,11 +200,6 @@ func tooManyFailed(m Measure) bool {
 	return float64(m.Failed+m.Unfinished) > mostFailed*float64(m.N+m.Failed)
 }
 
-func center(values []float64) Center {
-	median, low, high, known := Median(values)
-	return Center{median, low, high, len(values), known}
-}
-
 // judge sets the verdicts of the rows that have none.
 func (c *Comparison) judge() {
 	p := make([]float64, len(c.Rows))
@@ -227,7 +211,7 @@ func (c *Comparison) judge() {
 		row.Adjusted = adjusted
 		switch {
 		case row.Verdict != "":
-		case LeastP(row.Old.N, row.New.N)*float64(len(c.Rows)) >= c.Alpha:
+		case leastP(row.Old.N, row.New.N)*float64(len(c.Rows)) >= c.Alpha:
 			row.Verdict = Unknown
 			row.Why = fmt.Sprintf("%d and %d rounds are too few to show any difference among %d rows; -rounds "+
 				"makes more", row.Old.N, row.New.N, len(c.Rows))

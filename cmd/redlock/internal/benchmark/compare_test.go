@@ -286,7 +286,7 @@ func TestAFileThatIsNoReportIsRefused(t *testing.T) {
 		`{"format": 1}`: "do not go together",
 		`{"format": 1, "masters": [{}], "settings": {"masters": 1}, "measures": [{}, {}]}`: "do not go together",
 	} {
-		if _, err := benchmark.Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), why) {
+		if _, err := benchmark.Read([]byte(text)); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/benchmark"
 )
@@ -59,60 +57,4 @@ func TestInvalidSettingsAreRefused(t *testing.T) {
 	if err := config.Check(); err != nil {
 		t.Error(err)
 	}
-}
-
-// Operations that queue behind a stall have waited since their planned start.
-func TestAnOpenLoopLeavesNothingOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := config
-		c.Rate = 10
-		p, began := benchmark.NewPace(c, 2, time.Second), time.Now()
-		var starts []time.Duration
-		for {
-			from, ok := benchmark.Await(p)
-			if !ok {
-				break
-			}
-			if starts = append(starts, from.Sub(began)); len(starts) == 3 {
-				<-time.After(10 * time.Second) // long after the end
-			}
-			if len(starts) == 7 {
-				break
-			}
-		}
-		for i, at := range starts {
-			if at != time.Duration(i)*100*time.Millisecond {
-				t.Fatalf("operation %d counts from %v on", i, at)
-			}
-		}
-		if missed := benchmark.Missed(p); len(missed) != 3 || missed[0].Sub(began) != 700*time.Millisecond {
-			t.Errorf("missed are %v", missed)
-		}
-	})
-}
-
-func TestAClosedLoopKeepsItsLimitAfterAStall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := config
-		c.Ops = 20 // ten cycles a second
-		p, began := benchmark.NewPace(c, 2, 10*time.Second), time.Now()
-		var starts []time.Duration
-		for {
-			from, ok := benchmark.Await(p)
-			if !ok {
-				break
-			}
-			if starts = append(starts, from.Sub(began)); len(starts) == 3 {
-				<-time.After(2 * time.Second)
-			}
-		}
-		for i := range starts[1:] {
-			if gap := starts[i+1] - starts[i]; gap < 100*time.Millisecond {
-				t.Errorf("operations %d and %d are %v apart", i, i+1, gap)
-			}
-		}
-		if n := len(starts); n < 79 || n > 81 || len(benchmark.Missed(p)) != 0 {
-			t.Errorf("%d operations", n)
-		}
-	})
 }

@@ -43,23 +43,6 @@ func TestQuantilesOfAHistogramMatchItsValues(t *testing.T) {
 	})
 }
 
-func TestADurationIsInTheRangeOfItsBucket(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		d := time.Duration(rapid.Int64Range(0, 1<<40).Draw(t, "d"))
-		i := benchmark.BucketOf(d)
-		from, to := benchmark.BucketRange(i)
-		if d < from || d >= to {
-			t.Fatalf("%d ns is counted in bucket %d, from %d to %d", d, i, from, to)
-		}
-		if width := to - from; width > 1 && float64(width) > float64(from)/256 {
-			t.Fatalf("bucket %d from %v is %v wide", i, from, width)
-		}
-		if _, before := benchmark.BucketRange(max(i-1, 0)); i > 0 && before != from {
-			t.Fatalf("bucket %d ends at %d, the next begins at %d", i-1, before, from)
-		}
-	})
-}
-
 func TestHistogramsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all, sum benchmark.Histogram

@@ -1,8 +1,6 @@
 package benchmark_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"math/rand/v2"
 	"regexp"
 	"strings"
@@ -66,22 +64,6 @@ func TestAnEmptyReportMakesAPage(t *testing.T) {
 	if err := benchmark.WriteHTML(&out, r, nil); err != nil ||
 		!strings.Contains(out.String(), "Nothing was measured") || !strings.Contains(out.String(), "interrupted") {
 		t.Errorf("%v: %s", err, out.String())
-	}
-}
-
-func TestAReportIsReadAsItWasWritten(t *testing.T) {
-	r := drawn()
-	r.Format = 1
-	raw, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := benchmark.Read(strings.NewReader(string(raw)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if again, _ := json.Marshal(got); !bytes.Equal(again, raw) {
-		t.Errorf("%s\n%s", raw, again)
 	}
 }
 

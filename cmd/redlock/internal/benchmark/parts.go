@@ -63,7 +63,7 @@ func (w *window) play(ctx context.Context, part int) {
 func (w *window) roundTrips(ctx context.Context) {
 	var all sync.WaitGroup
 	for i, m := range w.target.Masters {
-		if !w.usable[i] {
+		if !w.usable(i) {
 			continue
 		}
 		pings, s := newPace(w.config, 1, time.Now(), w.length), w.series[roundTrip+" "+m.Name()]

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 )
 
@@ -188,14 +187,10 @@ func measuresOf(masters []Master) []string {
 	return append(names, acquireFree, releaseFree, renew, acquireContended, releaseContended, handoff)
 }
 
-// maxReport limits the size of a file that is read.
-const maxReport = 64 << 20
-
 // Read reads a stored report.
-func Read(in io.Reader) (*Report, error) {
+func Read(stored []byte) (*Report, error) {
 	var r Report
-	decoder := json.NewDecoder(io.LimitReader(in, maxReport))
-	switch err := decoder.Decode(&r); {
+	switch err := json.Unmarshal(stored, &r); {
 	case err != nil:
 		return nil, fmt.Errorf("it is no report of redlock bench: %w", err)
 	case r.Format != reportFormat:

@@ -59,8 +59,7 @@ type run struct {
 	prefix  string
 	options []redlock.Option
 
-	usable     []bool
-	why        []error // of a master that is not
+	why        []error // why a master can't be used; nil if it can
 	rounds     map[string][]Round
 	totals     map[string]*Histogram
 	whys       map[string]error // the first error of a measure
@@ -82,7 +81,7 @@ func Run(ctx context.Context, config Config, target Target, tell func(Progress))
 		r.options = append(r.options, redlock.Fenced())
 	}
 	r.survey(ctx)
-	err := target.Quorum(func(i int) bool { return r.usable[i] })
+	err := target.Quorum(r.usable)
 	if err != nil {
 		err = fmt.Errorf("%w: %w", ErrNoQuorum, err)
 	} else if ctx.Err() == nil {
@@ -99,8 +98,7 @@ func Run(ctx context.Context, config Config, target Target, tell func(Progress))
 
 // survey finds the masters that can be used.
 func (r *run) survey(ctx context.Context) {
-	n := len(r.target.Masters)
-	r.usable, r.why = make([]bool, n), make([]error, n)
+	r.why = make([]error, len(r.target.Masters))
 	ctx, cancel := context.WithTimeout(ctx, surveyTimeout)
 	defer cancel()
 	var all sync.WaitGroup
@@ -110,11 +108,12 @@ func (r *run) survey(ctx context.Context) {
 			if _, r.why[i] = m.Ask(ctx, single.Request{Op: single.Inspect, Keys: []string{r.prefix}}); r.why[i] == nil {
 				r.why[i] = m.Client().Ping(ctx).Err()
 			}
-			r.usable[i] = r.why[i] == nil
 		})
 	}
 	all.Wait()
 }
+
+func (r *run) usable(i int) bool { return r.why[i] == nil }
 
 // whyNot joins the errors of the masters that can't be used.
 func (r *run) whyNot() error {
@@ -255,7 +254,7 @@ func (r *run) report() *Report {
 // masters returns the report's entries for the masters.
 func (r *run) masters() (masters []Master) {
 	for i, m := range r.target.Masters {
-		masters = append(masters, Master{Name: m.Name(), Usable: r.usable[i], Error: r.text(r.why[i])})
+		masters = append(masters, Master{Name: m.Name(), Usable: r.usable(i), Error: r.text(r.why[i])})
 	}
 	return masters
 }

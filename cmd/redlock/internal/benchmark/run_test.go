@@ -1,12 +1,10 @@
 package benchmark_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -100,16 +98,6 @@ func populated(t *testing.T, n int) (servers []*redistest.Server, before []map[s
 	return servers, before
 }
 
-func untouched(t *testing.T, servers []*redistest.Server, before []map[string]string) {
-	t.Helper()
-	for i, s := range servers {
-		if after := keyspace(t, s); !maps.Equal(after, before[i]) {
-			t.Errorf("master %d has %q, and had %q", i, slices.Sorted(maps.Keys(after)),
-				slices.Sorted(maps.Keys(before[i])))
-		}
-	}
-}
-
 func TestEverythingIsMeasuredAndNothingIsLeft(t *testing.T) {
 	t.Parallel()
 	servers, before := populated(t, 3)
@@ -139,80 +127,13 @@ func TestEverythingIsMeasuredAndNothingIsLeft(t *testing.T) {
 			if r.Keys.Left != 0 || r.Keys.Unknown != nil || r.Overlaps != 0 || r.Interrupted {
 				t.Errorf("%+v", r)
 			}
-			untouched(t, servers, before)
-		})
-	}
-}
-
-func TestAnInterruptedRunLeavesNothing(t *testing.T) {
-	t.Parallel()
-	servers, before := populated(t, 3)
-	for name, key := range map[string]string{
-		"a free lock": "*free:*", "a contended lock": "redlock-bench:*contended", "a lock that is renewed": "*held:*",
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := short()
-			c.Rounds, c.Window, c.Fenced, c.Unlimited = 1000, time.Second, true, true
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			seen := make(chan struct{})
-			go func() {
-				defer close(seen)
-				for ctx.Err() == nil && len(servers[0].Client().Keys(ctx, key).Val()) == 0 {
-					<-time.After(time.Millisecond)
+			for i, s := range servers {
+				if after := keyspace(t, s); !maps.Equal(after, before[i]) {
+					t.Errorf("master %d has %q, and had %q", i, slices.Sorted(maps.Keys(after)),
+						slices.Sorted(maps.Keys(before[i])))
 				}
-				cancel()
-			}()
-			r, err := benchmark.Run(ctx, c, targetOf(t, servers, c.Contenders), nil)
-			<-seen
-			if err != nil || !r.Interrupted || r.Keys.Left != 0 {
-				t.Errorf("%+v, %v", r, err)
 			}
-			untouched(t, servers, before)
 		})
-	}
-}
-
-func TestAMasterThatIsDownIsReported(t *testing.T) {
-	t.Parallel()
-	servers := redistest.StartN(t, 3)
-	down := servers[1]
-	if err := down.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	c := short()
-	r, err := benchmark.Run(t.Context(), c, targetOf(t, servers, c.Contenders), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Masters[1].Usable || r.Masters[1].Error == "" || r.Measures[1].N != 0 || r.Measures[0].N == 0 ||
-		len(r.Keys.Unknown) != 1 {
-		t.Errorf("%+v", r)
-	}
-	if text := strings.Join(r.Warnings(), "\n"); !strings.Contains(text, down.Addr()+" did not answer") {
-		t.Errorf("warnings: %q", text)
-	}
-	var page strings.Builder
-	if err := benchmark.WriteHTML(&page, r, nil); err != nil ||
-		!strings.Contains(page.String(), "did not answer and was not measured") {
-		t.Errorf("%v: %s", err, page.String())
-	}
-}
-
-func TestWithoutAQuorumNothingIsMeasured(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	for _, s := range servers[1:] {
-		if err := s.Kill(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c := short()
-	r, err := benchmark.Run(t.Context(), c, targetOf(t, servers, c.Contenders), nil)
-	if r != nil || !errors.Is(err, benchmark.ErrNoQuorum) || !strings.Contains(err.Error(), "only 1") {
-		t.Errorf("%v, %v", r, err)
-	}
-	if left := keyspace(t, servers[0]); len(left) != 0 {
-		t.Errorf("left are %v", left)
 	}
 }
 

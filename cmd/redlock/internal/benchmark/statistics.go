@@ -6,34 +6,33 @@ import (
 	"slices"
 )
 
-// exactUpTo is the number of samples of both sides up to which the p-value of [MannWhitney] is exact. Above, the normal
+// exactUpTo is the number of samples of both sides up to which the p-value of [mannWhitney] is exact. Above, the normal
 // approximation is as good.
 const exactUpTo = 60
 
 // confidence is the confidence level of the intervals around medians.
 const confidence = 0.95
 
-// MannWhitney is the two-sided Mann-Whitney U test, which benchstat also uses. The result p is the probability that two
+// mannWhitney is the two-sided Mann-Whitney U test, which benchstat also uses. The result is the probability that two
 // samples of the same distribution differ in rank at least as much as a and b. The test assumes nothing about the
-// distribution, and that samples are independent. Ties count as half. For up to 60 samples in all, p is exact, also
-// with ties. For more it is the normal approximation with corrections for ties and for continuity. p is 1 if one side
-// is empty or all values are the same.
-func MannWhitney(a, b []float64) (u, p float64) {
+// distribution, and that samples are independent. Ties count as half. For up to 60 samples in all, the result is exact,
+// also with ties. For more it is the normal approximation with corrections for ties and for continuity. It is 1 if one
+// side is empty or all values are the same.
+func mannWhitney(a, b []float64) float64 {
 	ranks, ties := doubledRanks(a, b)
 	n1, n2 := len(a), len(b)
 	if n1 == 0 || n2 == 0 || len(ties) == 1 {
-		return float64(n1*n2) / 2, 1
+		return 1
 	}
 	sum := 0
 	for _, r := range ranks[:n1] {
 		sum += r
 	}
-	least := n1 * (n1 + 1) // twice the sum of the ranks 1 to n1
-	u = float64(sum-least) / 2
 	if n1+n2 <= exactUpTo {
-		return u, exactP(ranks, n1, sum)
+		return exactP(ranks, n1, sum)
 	}
-	return u, normalP(u, n1, n2, ties)
+	least := n1 * (n1 + 1) // twice the sum of the ranks 1 to n1
+	return normalP(float64(sum-least)/2, n1, n2, ties)
 }
 
 // doubledRanks returns twice the ranks of a's values, then of b's. Doubled ranks are whole numbers even if ties share a
@@ -109,9 +108,9 @@ func normalP(u float64, n1, n2 int, ties []int) float64 {
 	return min(math.Erfc(max(z, 0)/math.Sqrt2), 1)
 }
 
-// LeastP is the least p-value that [MannWhitney] can return for so many samples: the value for two samples without
+// leastP is the least p-value that [mannWhitney] can return for so many samples: the value for two samples without
 // overlap.
-func LeastP(n1, n2 int) float64 {
+func leastP(n1, n2 int) float64 {
 	if n1 == 0 || n2 == 0 {
 		return 1
 	}
@@ -122,28 +121,32 @@ func LeastP(n1, n2 int) float64 {
 	return 2 / choices
 }
 
-// Median returns the median of values, with an interval of order statistics that contains it with 95 % or more. For
-// fewer than six values there is no such interval: then known is false, and the interval is from the least to the
-// greatest. Without values the result is zeros.
-func Median(values []float64) (median, low, high float64, known bool) {
-	if len(values) == 0 {
-		return 0, 0, 0, false
+// Center is the median of the rounds and the interval that contains it with 95 % probability. With fewer than six
+// rounds it is the range.
+type Center struct {
+	Median float64 `json:"median_us"`
+	Low    float64 `json:"low_us"`
+	High   float64 `json:"high_us"`
+	N      int     `json:"n"`
+	Known  bool    `json:"interval"`
+}
+
+// center returns the median of values, with an interval of order statistics. Without values the result is zeros.
+func center(values []float64) Center {
+	n := len(values)
+	if n == 0 {
+		return Center{}
 	}
 	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	median = (sorted[(n-1)/2] + sorted[n/2]) / 2
+	c := Center{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Low: sorted[0], High: sorted[n-1], N: n}
 	// The k-th least and the k-th greatest value enclose the median unless fewer than k values are on one side of it.
 	below, term := 0.0, math.Pow(0.5, float64(n)) // P(X < k) for X of Binomial(n, 1/2), and P(X = k)
-	k := 0
-	for 1-2*(below+term) >= confidence {
+	for k := 1; 1-2*(below+term) >= confidence; k++ {
 		below += term
-		k++
 		term *= float64(n-k+1) / float64(k)
+		c.Low, c.High, c.Known = sorted[k-1], sorted[n-k], true
 	}
-	if k == 0 {
-		return median, sorted[0], sorted[n-1], false
-	}
-	return median, sorted[k-1], sorted[n-k], true
+	return c
 }
 
 // holm adjusts the p-values of several questions by the method of Holm and Bonferroni. Without it, many questions make

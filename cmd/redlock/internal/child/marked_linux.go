@@ -2,6 +2,7 @@ package child
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -91,7 +92,7 @@ func (m *marked) find(each func(*os.Process) error) error {
 			}
 			m.open = append(m.open, p)
 			if each != nil {
-				failed = firstFailure(failed, each(p))
+				failed = cmp.Or(failed, each(p))
 			}
 		}
 		switch {
@@ -105,13 +106,13 @@ func (m *marked) find(each func(*os.Process) error) error {
 			}
 		}
 	}
-	return firstFailure(failed, errTooMany)
+	return cmp.Or(failed, errTooMany)
 }
 
 // signal sends sig to all found processes, the last one first: later processes are mostly children of earlier ones.
 func (m *marked) signal(sig os.Signal) (failed error) {
 	for _, p := range slices.Backward(m.open) {
-		failed = firstFailure(failed, signalOpen(p, sig))
+		failed = cmp.Or(failed, signalOpen(p, sig))
 	}
 	return failed
 }
@@ -151,7 +152,7 @@ func askMarked(entry string, group int, sig os.Signal) error {
 	defer m.forget()
 	failed := m.find(nil)
 	m.outside(group)
-	return firstFailure(failed, firstFailure(m.signal(sig), m.signal(syscall.SIGCONT)))
+	return cmp.Or(failed, m.signal(sig), m.signal(syscall.SIGCONT))
 }
 
 // signalLeft sends sig to the command's processes that are left: those with its mark or in its group. A redlock among
@@ -164,7 +165,7 @@ func (p *Process) signalLeft(sig os.Signal) error {
 		return has(pid, entry)
 	}}
 	defer m.forget()
-	return firstFailure(m.find(nil), m.signal(sig))
+	return cmp.Or(m.find(nil), m.signal(sig))
 }
 
 // descendsOrHas finds every process that the command has started.
@@ -203,13 +204,6 @@ func stopMarked(entry string, group int) *marked {
 	}) // watch kills a process that does not stop when the validity ends
 	m.outside(group)
 	return m
-}
-
-func firstFailure(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 func signalOpen(p *os.Process, sig os.Signal) error {

@@ -193,9 +193,8 @@ func stopAndGoOn(t *testing.T, args []string, processes int) {
 		defer m.forget()
 		_ = m.find(nil)
 		return len(m.open) == processes && !slices.ContainsFunc(m.open, func(p *os.Process) bool {
-			stat, _ := os.ReadFile("/proc/" + strconv.Itoa(p.Pid) + "/stat")
-			_, rest, _ := strings.Cut(string(stat), ") ")
-			return !strings.HasPrefix(rest, state)
+			fields := statOf(p.Pid)
+			return len(fields) == 0 || string(fields[0]) != state
 		})
 	}
 	reach := func(i int, state string) {

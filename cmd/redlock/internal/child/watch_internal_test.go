@@ -113,9 +113,10 @@ func TestAWatchWithoutAnOrderWaits(t *testing.T) {
 }
 
 func TestAWatchKillsAtTheDeadline(t *testing.T) {
+	const deadline = 10*time.Second + lookAgain/3 // between two looks
 	watching(t, func(w *watched) {
-		w.orders <- order(10 * time.Second)
-		w.over(t, order(10*time.Second), false, 10*time.Second)
+		w.orders <- order(deadline)
+		w.over(t, order(deadline), false, deadline)
 	})
 }
 
@@ -171,24 +172,6 @@ func TestHazard72AWatchThatWasHeldUpRemembersItsOrder(t *testing.T) {
 	}
 }
 
-func TestPauseEndsAtTheDeadline(t *testing.T) {
-	for name, c := range map[string]struct {
-		order     Order
-		now, want time.Duration
-	}{
-		"no order":           {Order{}, time.Hour, lookAgain},
-		"far away":           {order(time.Hour), time.Second, lookAgain},
-		"near":               {order(time.Second), time.Second - time.Millisecond, time.Millisecond},
-		"now":                {order(time.Second), time.Second, 0},
-		"long ago":           {order(time.Second), time.Hour, 0},
-		"just the time of a": {order(time.Second + lookAgain), time.Second, lookAgain},
-	} {
-		if got := pause(c.order, c.now); got != c.want {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
-		}
-	}
-}
-
 // group starts a shell script as a new process group, and waits until the script reports that it is ready.
 func group(t *testing.T, script string) (pid int, ended <-chan error) {
 	t.Helper()
@@ -220,37 +203,30 @@ func diedOf(t *testing.T, err error) syscall.Signal {
 	return exit.Sys().(syscall.WaitStatus).Signal()
 }
 
-func TestEndSendsSIGTERMFirst(t *testing.T) {
-	pid, ended := group(t, "echo ready; exec sleep 60")
-	end(Order{Group: pid, Deadline: Now() + time.Hour, Grace: time.Minute})
-	if sig := diedOf(t, <-ended); sig != syscall.SIGTERM {
-		t.Errorf("it died of %v", sig)
-	}
-}
-
-func TestEndAlsoReachesStoppedProcesses(t *testing.T) {
-	pid, ended := group(t, "echo ready; exec sleep 60")
-	if err := signalGroup(pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	end(Order{Group: pid, Deadline: Now() + time.Hour, Grace: time.Minute})
-	if sig := diedOf(t, <-ended); sig != syscall.SIGTERM {
-		t.Errorf("it died of %v", sig)
-	}
-}
-
-func TestEndKillsProcessesThatDoNotEnd(t *testing.T) {
-	for name, o := range map[string]Order{
-		"after the grace":    {Deadline: time.Hour, Grace: 50 * time.Millisecond},
-		"at the deadline":    {Deadline: 50 * time.Millisecond, Grace: time.Hour},
-		"after the deadline": {Deadline: -time.Second, Grace: time.Hour},
+func TestEndAsksAndThenKills(t *testing.T) {
+	const ends, stubborn = "echo ready; exec sleep 60", "trap '' TERM; echo ready; while :; do sleep 60; done"
+	for name, c := range map[string]struct {
+		script          string
+		stopped         bool
+		deadline, grace time.Duration
+		want            syscall.Signal
+	}{
+		"what ends":                 {ends, false, time.Hour, time.Minute, syscall.SIGTERM},
+		"what is stopped":           {ends, true, time.Hour, time.Minute, syscall.SIGTERM},
+		"after the grace":           {stubborn, false, time.Hour, 50 * time.Millisecond, syscall.SIGKILL},
+		"at the deadline":           {stubborn, false, 50 * time.Millisecond, time.Hour, syscall.SIGKILL},
+		"when the deadline is over": {stubborn, false, -time.Second, time.Hour, syscall.SIGKILL},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pid, ended := group(t, "trap '' TERM; echo ready; while :; do sleep 60; done")
-			o.Group, o.Deadline = pid, o.Deadline+Now()
-			end(o)
-			if sig := diedOf(t, <-ended); sig != syscall.SIGKILL {
-				t.Errorf("it died of %v", sig)
+			pid, ended := group(t, c.script)
+			if c.stopped {
+				if err := signalGroup(pid, syscall.SIGSTOP); err != nil {
+					t.Fatal(err)
+				}
+			}
+			end(Order{Group: pid, Deadline: Now() + c.deadline, Grace: c.grace})
+			if sig := diedOf(t, <-ended); sig != c.want {
+				t.Errorf("it died of %v, want %v", sig, c.want)
 			}
 		})
 	}

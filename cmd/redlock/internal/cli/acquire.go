@@ -53,12 +53,14 @@ func (t *taker) with(ctx context.Context, io *terminal, options []redlock.Option
 	work func(h *held) (released, err error),
 ) error {
 	t.renewals.changed = t.renewalChanged
-	t.notes(io)
+	t.log = &journal{
+		notes: newNotes(io.err), keys: t.keys, json: t.logJSON, verbose: t.verbose, quiet: t.quiet,
+	}
 	defer t.log.notes.flush()
 	if path := t.masters.config; path != "" {
 		t.log.tell(entry{Event: eventSettings}, "settings are read from %s", path)
 	}
-	locker, masters, err := t.masters.locker(t.renewals.observe)
+	masters, err := t.masters.openLocker(t.renewals.observe)
 	if err != nil {
 		return t.log.last(err)
 	}
@@ -71,9 +73,9 @@ func (t *taker) with(ctx context.Context, io *terminal, options []redlock.Option
 	signal.Notify(t.signals, ends...)
 	defer signal.Stop(t.signals)
 
-	h, err := t.acquire(ctx, io, locker, options)
+	h, err := t.acquire(ctx, io, masters.locker, options)
 	if err != nil {
-		closeSoon(locker, attemptTimeout)
+		closeSoon(masters.locker, attemptTimeout)
 		return t.log.last(t.conflict(t.masters.silent(err)))
 	}
 	t.record.acquired(h)
@@ -81,7 +83,7 @@ func (t *taker) with(ctx context.Context, io *terminal, options []redlock.Option
 		"acquired %s%s after %s", t.what(), t.particulars(h), brief(h.waited))
 	released, err := work(h)
 	if released == errKept { //nolint:errorlint // it is just this one
-		closeSoon(locker, confirmedTimeout) // for masters that have not answered yet
+		closeSoon(masters.locker, confirmedTimeout) // for masters that have not answered yet
 		return t.log.last(err)
 	}
 	done, timeout := entry{Event: eventReleased, Slot: h.slot, Token: t.token(h), Held: time.Since(h.since).Seconds()},
@@ -95,17 +97,9 @@ func (t *taker) with(ctx context.Context, io *terminal, options []redlock.Option
 		timeout = closeTimeout
 		text += fmt.Sprintf(", and it lapses by its ttl where that is not known: %v", bare{released})
 	}
-	closeSoon(locker, timeout)
+	closeSoon(masters.locker, timeout)
 	t.log.tell(done, "%s", text)
 	return t.log.last(err)
-}
-
-// notes opens the journal.
-func (t *taker) notes(io *terminal) {
-	t.log = &journal{
-		notes: newNotes(io.err), keys: t.keys, json: t.logJSON, verbose: t.verbose,
-		quiet: t.quiet,
-	}
 }
 
 // token returns the lock's token as text; "" if it has none.
@@ -192,7 +186,7 @@ func (t *taker) attempts(ctx context.Context, io *terminal, w *wait, options []r
 	if err == nil {
 		return h, nil
 	}
-	if never := w.forItself(ctx, above(io.getenv), err); never != nil {
+	if never := w.forItself(ctx, err); never != nil {
 		return nil, never
 	}
 	passes := errors.Is(err, redlock.ErrHeld) || errors.Is(err, redlock.ErrContended) ||

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/benchmark"
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/term"
 )
@@ -95,7 +95,7 @@ func (b *bench) run(ctx context.Context, t *terminal, args []string) error {
 	if b.judgement.Quantiles = b.judge; len(b.judge) == 0 {
 		b.judgement.Quantiles = []string{"p50", "p90"}
 	}
-	if err := firstError(b.config.Check(), b.judgement.Check()); err != nil {
+	if err := cmp.Or(b.config.Check(), b.judgement.Check()); err != nil {
 		return usage("bench: %w", err)
 	}
 	switch guard := b.masters.guard; {
@@ -128,7 +128,7 @@ func (b *bench) run(ctx context.Context, t *terminal, args []string) error {
 	if len(old) > 0 && whole {
 		sig, err = b.confirmed(ctx, t, report, old)
 	}
-	if err := firstError(b.print(t, report), files.keep(report, old, whole)); err != nil {
+	if err := cmp.Or(b.print(t, report), files.keep(report, old, whole)); err != nil {
 		return err
 	}
 	switch {
@@ -250,41 +250,34 @@ func progressLine(t *terminal, notes *notes) func(benchmark.Progress) {
 // results must be comparable.
 func (b *bench) target(old []*benchmark.Report) (target benchmark.Target, closeAll func(), err error) {
 	var fleets []*fleet
-	closeFleets := func() {
+	closeAll = func() {
 		for _, f := range fleets {
 			f.close()
 		}
 	}
-	var lockers []*redlock.Locker
-	defer func() {
-		if err != nil {
-			for _, l := range lockers {
-				closeSoon(l, confirmedTimeout)
-			}
-			closeFleets()
-		}
-	}()
 	for range 1 + b.config.Contenders {
-		l, f, err := b.masters.locker(nil)
+		f, err := b.masters.openLocker(nil)
 		if err != nil {
+			closeAll()
 			return target, nil, err
 		}
-		fleets, lockers = append(fleets, f), append(lockers, l)
+		fleets = append(fleets, f)
+		target.Contenders = append(target.Contenders, f.locker)
 	}
 	f := fleets[0]
+	target.Masters, target.Locker, target.Contenders, target.Say = f.all, f.locker, target.Contenders[1:], shown
+	target.Quorum = func(usable func(i int) bool) error {
+		if set := f.short(usable); set != nil {
+			return fmt.Errorf("only %s answer, where %d decide", set.of(set.count(usable)), set.quorum())
+		}
+		return nil
+	}
 	now := benchmark.SettingsOf(b.config, len(f.all))
 	for i, r := range old {
 		if err := benchmark.Comparable(r.Settings, now); err != nil {
+			closeAll()
 			return target, nil, usage("bench: %s can't be compared with this run: %w", b.old[i], err)
 		}
 	}
-	return benchmark.Target{
-		Masters: f.all, Locker: lockers[0], Contenders: lockers[1:], Say: shown,
-		Quorum: func(usable func(i int) bool) error {
-			if set := f.short(usable); set != nil {
-				return fmt.Errorf("only %s answer, where %d decide", set.of(set.count(usable)), set.quorum())
-			}
-			return nil
-		},
-	}, closeFleets, nil
+	return target, closeAll, nil
 }

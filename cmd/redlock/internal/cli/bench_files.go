@@ -1,12 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 
@@ -31,12 +31,11 @@ func readReports(paths []string) (reports []*benchmark.Report, err error) {
 }
 
 func readReport(path string) (*benchmark.Report, error) {
-	f, err := os.Open(path)
+	stored, err := readSmall(path, maxReport)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	r, err := benchmark.Read(f)
+	r, err := benchmark.Read(stored)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -64,7 +63,7 @@ func (b *bench) compareFiles(t *terminal, paths []string) error {
 	}
 	defer files.discard()
 	printed := t.print(b.json, last.Comparison, func(out io.Writer) { writeComparison(out, last.Comparison) })
-	if err := firstError(printed, files.keep(last, old, true)); err != nil {
+	if err := cmp.Or(printed, files.keep(last, old, true)); err != nil {
 		return err
 	}
 	return b.verdict(&benchmark.Report{Comparison: last.Comparison})

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -55,7 +56,7 @@ func writeHistograms(out io.Writer, t *terminal, r *benchmark.Report) {
 		columns = min(max(width-names-4, histogramLeast), histogramMost)
 	}
 	levels := []rune(plainLevels)
-	if term.StyleOf(t.getenv).Unicode {
+	if term.StyleOf(os.Getenv).Unicode {
 		levels = []rune(blockLevels)
 	}
 	fmt.Fprintf(out, "%-*s  %s\n", names, "", axisLine(axis, columns))

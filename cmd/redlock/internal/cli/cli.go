@@ -37,7 +37,7 @@ const (
 // command is one subcommand.
 type command struct {
 	name    string
-	args    string // the arguments after the flags, for the usage line
+	args    string // the arguments after the flags, for the usage line; "": there are none
 	summary string // one line
 	help    string // paragraphs
 	// setup defines the flags and returns the function to run when they are set.
@@ -46,11 +46,7 @@ type command struct {
 
 // terminal has the files that a command reads and writes.
 type terminal struct {
-	in      *os.File
-	out     *os.File
-	err     *os.File
-	getenv  func(string) string
-	environ []string
+	in, out, err *os.File
 }
 
 func commands() []command {
@@ -98,7 +94,11 @@ func usage(format string, args ...any) error { return exit(statusUsage, format, 
 // unexpected returns the error for an argument that must not follow the flags. The error does not show the argument: if
 // a list of masters with blanks is not quoted, its end becomes such an argument, with its passwords.
 func unexpected(command string) error {
-	return usage("%s: an argument after the flags, where none belongs; a value with blanks has to be quoted", command)
+	meant := "a value with blanks has to be quoted"
+	if command == "hold" {
+		meant = "redlock run runs commands"
+	}
+	return usage("%s: an argument after the flags, where none belongs; %s", command, meant)
 }
 
 // asStatus is err with its exit status.
@@ -138,7 +138,7 @@ func Main(args []string) int {
 		return statusOK
 	}
 	redis.SetLogger(silence{}) // our errors already contain every failed connection
-	t := &terminal{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, environ: os.Environ()}
+	t := &terminal{os.Stdin, os.Stdout, os.Stderr}
 	err := dispatch(context.Background(), t, args)
 	if err == nil {
 		return statusOK
@@ -220,8 +220,11 @@ func dispatch(ctx context.Context, t *terminal, args []string) error {
 	case err != nil:
 		return usage("%s: %w%s", c.name, flagError(fs, err), suggestion(fs, err))
 	}
-	if err := fillIn(fs, t.environ); err != nil {
+	if err := fillIn(fs); err != nil {
 		return err
+	}
+	if c.args == "" && fs.NArg() > 0 {
+		return unexpected(c.name)
 	}
 	return run(ctx, t, fs.Args())
 }
@@ -231,12 +234,9 @@ func isHelp(name string) bool {
 }
 
 func find(name string) (command, error) {
-	var names []string
-	for _, c := range commands() {
-		if c.name == name {
-			return c, nil
-		}
-		names = append(names, c.name)
+	names := commandNames()
+	if i := slices.Index(names, name); i >= 0 {
+		return commands()[i], nil
 	}
 	if !nameForm.MatchString(name) { // perhaps a URL with a password
 		name = "like this"

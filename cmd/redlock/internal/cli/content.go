@@ -13,11 +13,15 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// content is the value of a key on one master.
-type content struct {
+// sight is the answer of one master about a lock.
+type sight struct {
+	reply   single.Reply
+	err     error
 	holds   []single.Request // each releases one hold of a lock with several
-	notLock string           // why it is no lock; "" if it may be one
+	notLock string           // why the value is no lock; "" if it may be one
 }
+
+func (s sight) held() bool { return s.err == nil && s.reply.Outcome == single.Granted }
 
 var (
 	// ownerForm is the form of other implementations' owners: a short printable random text.
@@ -29,34 +33,31 @@ var (
 )
 
 // inspectKey asks a master who holds key, and judges whether its value is a lock.
-func inspectKey(ctx context.Context, m *single.Master, key string) (single.Reply, content, error) {
-	reply, err := m.Ask(ctx, single.Request{Op: single.Inspect, Keys: []string{key}})
-	taken := redis.HasErrorPrefix(err, "WRONGTYPE")
-	if err != nil && !taken || err == nil && reply.Outcome != single.Granted {
-		return reply, content{}, err
+func inspectKey(ctx context.Context, m *single.Master, key string) (s sight) {
+	s.reply, s.err = m.Ask(ctx, single.Request{Op: single.Inspect, Keys: []string{key}})
+	taken := redis.HasErrorPrefix(s.err, "WRONGTYPE")
+	if !taken && !s.held() {
+		return s
 	}
 	kind, err := m.Client().Type(ctx, key).Result()
-	switch {
+	switch s.err = err; {
 	case err != nil:
-		return reply, content{}, err
 	case taken:
-		left, err := m.Client().PTTL(ctx, key).Result()
-		if kind == "zset" {
-			kind = "sorted set of something else than holds"
+		s.reply = single.Reply{Outcome: single.Granted, Key: key}
+		s.reply.TTL, s.err = m.Client().PTTL(ctx, key).Result()
+		if s.notLock = "a " + kind; kind == "zset" {
+			s.notLock = "a sorted set of something else than holds"
 		}
-		return single.Reply{Outcome: single.Granted, Key: key, TTL: left}, content{notLock: "a " + kind}, err
 	case kind == "zset":
-		holds, err := holdsOf(ctx, m, key)
-		return reply, content{holds: holds}, err
-	case reply.TTL >= 0 && reply.Holds != nil: // one hold, stored as a string
-		hold, err := loneHoldOf(ctx, m, key)
-		return reply, content{holds: hold}, err
-	case reply.TTL < 0:
-		return reply, content{notLock: "a string that never expires"}, nil
-	case !isOwner(reply.Holder):
-		return reply, content{notLock: "a string that is no owner"}, nil
+		s.holds, s.err = holdsOf(ctx, m, key)
+	case s.reply.TTL >= 0 && s.reply.Holds != nil: // one hold, stored as a string
+		s.holds, s.err = loneHoldOf(ctx, m, key)
+	case s.reply.TTL < 0:
+		s.notLock = "a string that never expires"
+	case !isOwner(s.reply.Holder):
+		s.notLock = "a string that is no owner"
 	}
-	return reply, content{}, nil
+	return s
 }
 
 // isOwner reports whether a value can be a plain lock's. Our own may contain brackets and a text of any bytes: of locks

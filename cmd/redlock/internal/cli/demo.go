@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"flag"
 	"fmt"
@@ -49,10 +50,7 @@ type demonstration struct {
 	json, plain bool
 }
 
-func (d *demonstration) run(ctx context.Context, t *terminal, args []string) error {
-	if len(args) > 0 {
-		return unexpected("demo")
-	}
+func (d *demonstration) run(ctx context.Context, t *terminal, _ []string) error {
 	if d.masters.ca != "" || d.masters.cert != "" {
 		return usage("demo: the -tls flags are for the other commands")
 	}
@@ -86,14 +84,17 @@ func (d *demonstration) play(ctx context.Context, t *terminal, show *demo.Show) 
 		return report, writeJSON(t.out, report)
 	}
 	width, height, isTerminal := term.Size(t.out)
-	style := term.StyleOf(t.getenv)
+	style := term.StyleOf(os.Getenv)
 	style.Colour = style.Colour && isTerminal
-	if !isTerminal || d.plain || t.getenv("TERM") == "dumb" ||
+	if !isTerminal || d.plain || os.Getenv("TERM") == "dumb" ||
 		!demo.Fits(width, height, show.MostMasters(), d.config.Workers) {
-		out := &checkedWriter{Writer: t.out}
-		report := show.Run(ctx, func(e demo.Event) { demo.WriteEvent(out, e, style) })
+		out := bufio.NewWriter(t.out) // it remembers its first error
+		report := show.Run(ctx, func(e demo.Event) {
+			demo.WriteEvent(out, e, style)
+			_ = out.Flush()
+		})
 		demo.WriteReport(out, report, style)
-		return report, out.err
+		return report, out.Flush()
 	}
 	size := func() (int, int) {
 		if w, h, ok := term.Size(t.out); ok {

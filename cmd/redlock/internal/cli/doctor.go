@@ -58,33 +58,32 @@ type doctor struct {
 	textfile            string // for metrics
 }
 
-func (d *doctor) run(ctx context.Context, t *terminal, args []string) error {
-	if len(args) > 0 {
-		return unexpected("doctor")
-	}
+func (d *doctor) run(ctx context.Context, t *terminal, _ []string) error {
 	if d.probe && d.textfile != "" {
 		return usage("doctor: -probe and -textfile exclude each other")
 	}
 	if d.probe {
 		return d.probeMasters(ctx, t)
 	}
-	locker, masters, err := d.masters.locker(nil)
+	masters, err := d.masters.openLocker(nil)
 	if err != nil {
 		return err
 	}
 	defer masters.close()
-	defer closeSoon(locker, confirmedTimeout)
-	report, err := locker.Check(ctx)
+	report, err := masters.locker.Check(ctx)
 	if err != nil {
 		return err
 	}
 	err = t.print(d.json, auditJSON(report, masters), func(out io.Writer) { writeAudit(out, report, masters) })
 	if d.textfile != "" {
-		err = firstError(err, writeTextfile(d.textfile, auditGauges(report, masters)))
+		err = cmp.Or(err, writeTextfile(d.textfile, auditGauges(report, masters)))
 	}
+	return cmp.Or(err, d.verdict(report, masters))
+}
+
+// verdict returns the error with the exit status.
+func (d *doctor) verdict(report *audit.Report, masters *fleet) error {
 	switch worst := report.Worst(); {
-	case err != nil:
-		return err
 	case worst >= audit.Unsafe:
 		return silently(statusNo)
 	case tooFew(report, masters):

@@ -84,10 +84,7 @@ type keeper struct {
 // noFD and noPID are no numbers of a descriptor and of a process.
 const noFD, noPID = -1, -1
 
-func (k *keeper) run(ctx context.Context, t *terminal, args []string) error {
-	if len(args) > 0 {
-		return usage("hold: an argument after the flags, where none belongs; redlock run runs commands")
-	}
+func (k *keeper) run(ctx context.Context, t *terminal, _ []string) error {
 	if err := k.check("hold"); err != nil {
 		return err
 	}

@@ -31,11 +31,7 @@ func (i *interrupts) count(now time.Duration) int {
 // SIGINT can send other signals too, and its command may be made for many SIGINTs, so those do not count.
 func (s *supervisor) interrupt() {
 	_ = s.process.Signal(syscall.SIGINT) // a signal that does not arrive does not end the command
-	fromKeyboard := s.fromKeyboard
-	if fromKeyboard == nil {
-		fromKeyboard = child.HearsKeyboard
-	}
-	if !fromKeyboard() {
+	if !s.fromKeyboard() {
 		return
 	}
 	n := s.interrupts.count(child.Now())

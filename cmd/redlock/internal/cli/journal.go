@@ -7,7 +7,7 @@ import (
 )
 
 // journal reports events of a lock on standard error, each as a sentence or a line of JSON. It never blocks its
-// callers, see [notes]. A nil journal reports nothing. It is safe for concurrent use.
+// callers, see [notes]. It is safe for concurrent use.
 type journal struct {
 	notes   *notes
 	keys    []string
@@ -65,21 +65,21 @@ const (
 
 // say prints a message that people want even without -v.
 func (j *journal) say(e entry, format string, args ...any) {
-	if j != nil && !j.quiet {
+	if !j.quiet {
 		j.write(e, fmt.Sprintf(format, args...))
 	}
 }
 
 // newLine ends an unfinished line on the terminal.
 func (j *journal) newLine() {
-	if j != nil && !j.quiet && !j.json {
+	if !j.quiet && !j.json {
 		j.notes.put("\n")
 	}
 }
 
 // tell prints a message if -v or -log json asks for it.
 func (j *journal) tell(e entry, format string, args ...any) {
-	if j != nil && (j.verbose || j.json) {
+	if j.verbose || j.json {
 		j.write(e, fmt.Sprintf(format, args...))
 	}
 }

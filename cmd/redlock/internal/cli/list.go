@@ -94,11 +94,8 @@ type listedMaster struct {
 	Error  string `json:"error,omitempty"`
 }
 
-func (l *lister) run(ctx context.Context, t *terminal, args []string) error {
-	switch {
-	case len(args) > 0:
-		return unexpected("list")
-	case l.limit == 0 || l.scan == 0:
+func (l *lister) run(ctx context.Context, t *terminal, _ []string) error {
+	if l.limit == 0 || l.scan == 0 {
 		return usage("list: -limit and -scan must be at least 1")
 	}
 	f, err := l.masters.open()
@@ -110,9 +107,10 @@ func (l *lister) run(ctx context.Context, t *terminal, args []string) error {
 	if err := t.print(l.json, list, list.write); err != nil {
 		return err
 	}
-	if set := f.short(func(i int) bool { return list.Masters[i].Error == "" }); set != nil {
-		return exit(statusNoQuorum, "only %s could be looked through, where %d decide",
-			set.of(set.count(func(i int) bool { return list.Masters[i].Error == "" })), set.quorum())
+	answers := func(i int) bool { return list.Masters[i].Error == "" }
+	if set := f.short(answers); set != nil {
+		return exit(statusNoQuorum, "only %s could be looked through, where %d decide", set.of(set.count(answers)),
+			set.quorum())
 	}
 	return nil
 }
@@ -257,14 +255,8 @@ func (l *listing) write(out io.Writer) {
 		case lock.Holds > 1:
 			holder = fmt.Sprintf("%d holds", lock.Holds)
 		}
-		var on []string
-		for _, set := range l.fleet.sets {
-			on = append(on, set.of(set.count(func(i int) bool { return lock.on[i] })))
-		}
-		rows = append(rows,
-			[]string{
-				briefKey(lock.Key), holder, freeIn(lock.ttl.Round(100 * time.Millisecond)), strings.Join(on, ", "),
-			})
+		on := l.fleet.counts(func(i int) bool { return lock.on[i] }, ", ")
+		rows = append(rows, []string{briefKey(lock.Key), holder, freeIn(lock.ttl.Round(100 * time.Millisecond)), on})
 	}
 	if len(l.Locks) > 0 {
 		writeTable(out, rows)

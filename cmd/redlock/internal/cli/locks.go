@@ -54,7 +54,9 @@ func (f *lockFlags) defineWhat(fs *flag.FlagSet) {
 		if value == "" {
 			return errors.New("the key is empty")
 		}
-		f.keys = append(f.keys, value)
+		if !slices.Contains(f.keys, value) {
+			f.keys = append(f.keys, value)
+		}
 		return nil
 	})
 	numberVar(fs, &f.permits, "n", 0, semaphore.MaxPermits, "be one of at most this `number` of holders at a time; "+
@@ -100,7 +102,6 @@ func (f *lockFlags) check(command string) error {
 // checkWhat refuses kinds of locks that exclude each other.
 func (f *lockFlags) checkWhat(command string) error {
 	kind := map[bool]string{false: "-exclusive", true: "-shared"}[f.shared]
-	f.keys = once(f.keys)
 	several := len(f.keys) > 1
 	switch {
 	case len(f.keys) == 0:
@@ -129,16 +130,6 @@ func (f *lockFlags) checkWhat(command string) error {
 		return usage("%s: %w", command, bare{err})
 	}
 	return nil
-}
-
-// once returns the keys in their order, without repetitions.
-func once(keys []string) (all []string) {
-	for _, key := range keys {
-		if !slices.Contains(all, key) {
-			all = append(all, key)
-		}
-	}
-	return all
 }
 
 // checkTimes refuses times without a meaning, and chooses the grace.

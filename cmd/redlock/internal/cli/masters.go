@@ -59,8 +59,9 @@ func (m *masterFlags) defineOld(fs *flag.FlagSet) {
 
 // fleet is the masters of one list or of two, each master once.
 type fleet struct {
-	all  []*single.Master // masters of the new list alone come last
-	sets []masterSet
+	all    []*single.Master // masters of the new list alone come last
+	sets   []masterSet
+	locker *redlock.Locker // nil if the command only asks
 }
 
 // masterSet is one set of masters with its own quorum.
@@ -88,6 +89,15 @@ func (s masterSet) of(n int) string {
 		return fmt.Sprintf("%d of %d masters", n, len(s.at))
 	}
 	return fmt.Sprintf("%d of %d %s masters", n, len(s.at), s.name)
+}
+
+// counts describes how many masters of each set satisfy is.
+func (f *fleet) counts(is func(i int) bool, separator string) string {
+	var counts []string
+	for _, set := range f.sets {
+		counts = append(counts, set.of(set.count(is)))
+	}
+	return strings.Join(counts, separator)
 }
 
 // joint reports whether there are two sets.
@@ -190,6 +200,9 @@ func (f *fleet) checkNames() error {
 }
 
 func (f *fleet) close() {
+	if f.locker != nil {
+		closeSoon(f.locker, confirmedTimeout)
+	}
 	for _, m := range f.all {
 		_ = m.Close() // the client is not used any more
 	}
@@ -218,7 +231,7 @@ func (m *masterFlags) readPassword() error {
 	if m.passwordFile == "" {
 		return nil
 	}
-	content, err := readSmall(m.passwordFile)
+	content, err := readSmall(m.passwordFile, maxFile)
 	if err != nil {
 		return usage("-password-file: %w", err)
 	}
@@ -230,22 +243,23 @@ func (m *masterFlags) readPassword() error {
 	return nil
 }
 
-// locker returns a Locker, with an observer unless that is nil. The caller closes the Locker first and then the fleet.
-func (m *masterFlags) locker(observe func(redlock.Event)) (l *redlock.Locker, f *fleet, err error) {
-	if f, err = m.open(); err != nil {
-		return nil, nil, err
+// openLocker is open with a Locker, which has an observer unless that is nil.
+func (m *masterFlags) openLocker(observe func(redlock.Event)) (*fleet, error) {
+	f, err := m.open()
+	if err != nil {
+		return nil, err
 	}
 	opts := redlock.Options{RestartGuard: m.guard, Generation: m.generation, Observer: observe}
 	if f.joint() {
-		l, err = redlock.NewJoint(f.voters(0), f.voters(1), opts)
+		f.locker, err = redlock.NewJoint(f.voters(0), f.voters(1), opts)
 	} else {
-		l, err = redlock.New(f.voters(0), opts)
+		f.locker, err = redlock.New(f.voters(0), opts)
 	}
 	if err != nil {
 		f.close()
-		return nil, nil, err
+		return nil, err
 	}
-	return l, f, nil
+	return f, nil
 }
 
 // silent adds the likely reason if rediss:// masters did not answer in time and the error has no reason yet: a server

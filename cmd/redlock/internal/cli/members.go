@@ -8,7 +8,6 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -57,29 +56,25 @@ type members struct {
 	yes, json bool
 }
 
-func (m *members) run(ctx context.Context, t *terminal, args []string) error {
-	if len(args) > 0 {
-		return unexpected("members")
-	}
-	locker, masters, err := m.masters.locker(nil)
+func (m *members) run(ctx context.Context, t *terminal, _ []string) error {
+	masters, err := m.masters.openLocker(nil)
 	if err != nil {
 		return err
 	}
 	defer masters.close()
-	defer closeSoon(locker, confirmedTimeout)
 	seen := observe(ctx, func() *membership { return lookAtMembers(ctx, masters) })
 	if m.announce > 0 {
 		if err := m.check(seen); err != nil {
 			return err
 		}
 	}
-	report, err := locker.Check(ctx)
+	report, err := masters.locker.Check(ctx)
 	if err != nil {
 		return err
 	}
 	next := seen.next(m.masters.generation, report)
 	if m.announce > 0 {
-		return m.tell(ctx, t, locker, seen, next)
+		return m.tell(ctx, t, seen, next)
 	}
 	switch err := t.print(m.json, seen.document(next), func(out io.Writer) { seen.write(out, next) }); {
 	case err != nil:
@@ -119,7 +114,7 @@ func (m *members) check(seen *membership) error {
 }
 
 // tell announces a generation.
-func (m *members) tell(ctx context.Context, t *terminal, locker *redlock.Locker, seen *membership, next step) error {
+func (m *members) tell(ctx context.Context, t *terminal, seen *membership, next step) error {
 	if !next.Safe && m.announce > max(2, m.masters.generation) && !m.force {
 		next.write(t.err)
 		return exit(statusNo, "members: nothing was announced, since the step is NOT YET safe; -force announces it "+
@@ -138,7 +133,7 @@ func (m *members) tell(ctx context.Context, t *terminal, locker *redlock.Locker,
 	if err != nil {
 		return err
 	}
-	if err := locker.Announce(ctx, m.announce); err != nil {
+	if err := seen.fleet.locker.Announce(ctx, m.announce); err != nil {
 		return fmt.Errorf("%w; some masters may have been told generation %d, which does no harm: run it again", err,
 			m.announce)
 	}

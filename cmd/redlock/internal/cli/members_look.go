@@ -74,12 +74,7 @@ func observe(ctx context.Context, look func() *membership) *membership {
 }
 
 // suspects are the users that some look found on one list alone, and that no look found on the other list.
-type suspects map[string]*suspect
-
-type suspect struct {
-	*user
-	times int // in how many looks
-}
+type suspects map[string]*user
 
 // see adds the users that this look finds on one list alone. It clears users that it finds on a master that only the
 // other list has. Nothing else clears a user: a master that does not answer proves nothing, and a job that comes and
@@ -93,7 +88,7 @@ func (m suspects) see(s *membership, set, other int) {
 	}
 	for _, u := range s.onlyIn(set, other) {
 		if m[u.Who] == nil {
-			m[u.Who] = &suspect{user: u}
+			m[u.Who] = u
 		}
 		m[u.Who].times++
 	}
@@ -104,7 +99,7 @@ func (m suspects) see(s *membership, set, other int) {
 func (m suspects) accused(looks int) (found []*user) {
 	for _, who := range slices.Sorted(maps.Keys(m)) {
 		if u := m[who]; u.Connections > 0 || u.times >= min(looks, oftenEnough) {
-			found = append(found, u.user)
+			found = append(found, u)
 		}
 	}
 	return found

@@ -12,6 +12,7 @@ type user struct {
 	Locks       int            `json:"locks,omitempty"` // on all masters together
 	Masters     map[string]int `json:"masters"`         // on how many of each set
 	on          map[int]bool
+	times       int // in how many looks it was a suspect
 }
 
 // users returns all users, sorted.

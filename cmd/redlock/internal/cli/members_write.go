@@ -108,11 +108,8 @@ func (s *membership) writeUsers(out io.Writer) {
 	}
 	rows := [][]string{{"CLIENT OR HOLDER", "CONNECTIONS", "LOCKS", "ON"}}
 	for _, u := range users {
-		var on []string
-		for _, set := range s.fleet.sets {
-			on = append(on, set.of(u.Masters[set.name]))
-		}
-		rows = append(rows, []string{oneLine(u.Who), orNone(u.Connections), orNone(u.Locks), strings.Join(on, ", ")})
+		on := s.fleet.counts(func(i int) bool { return u.on[i] }, ", ")
+		rows = append(rows, []string{oneLine(u.Who), orNone(u.Connections), orNone(u.Locks), on})
 	}
 	fmt.Fprintln(out)
 	writeTable(out, rows)

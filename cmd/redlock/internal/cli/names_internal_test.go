@@ -97,13 +97,13 @@ func TestManPagesSayWhatHelpSays(t *testing.T) {
 }
 
 func TestTheUsersConfigurationComesBeforeTheMachines(t *testing.T) {
-	for want, environ := range map[string][]string{
-		"/x /etc":         {"HOME=/h", "XDG_CONFIG_HOME=/x"},
-		"/h/.config /etc": {"HOME=/h", "XDG_CONFIG_HOME=x"},
-		"/etc":            {"XDG_CONFIG_HOME=", "HOME="},
+	for want, c := range map[string]struct{ home, xdg string }{
+		"/x /etc": {"/h", "/x"}, "/h/.config /etc": {"/h", "x"}, "/etc": {},
 	} {
-		if got := strings.Join(configFolders(environ), " "); got != want {
-			t.Errorf("%q: %q, want %q", environ, got, want)
+		t.Setenv("HOME", c.home)
+		t.Setenv("XDG_CONFIG_HOME", c.xdg)
+		if got := strings.Join(configFolders(), " "); got != want {
+			t.Errorf("%q: %q, want %q", c, got, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -14,11 +15,12 @@ import (
 const aboveVariable = "REDLOCK_ABOVE"
 
 // above are the IDs of the locks that this program runs under.
-func above(getenv func(string) string) []string { return strings.Fields(getenv(aboveVariable)) }
+func above() []string { return strings.Fields(os.Getenv(aboveVariable)) }
 
 // forItself returns an error if a wait for the lock would never end, because the lock's holder waits for this program.
 // It returns nil if it can't tell.
-func (w *wait) forItself(ctx context.Context, ids []string, err error) error {
+func (w *wait) forItself(ctx context.Context, err error) error {
+	ids := above()
 	if len(ids) == 0 || !errors.Is(err, redlock.ErrHeld) {
 		return nil
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -94,8 +95,7 @@ func (r *replacement) finish(mode fs.FileMode, write func(io.Writer) error) erro
 	if r == nil {
 		return nil
 	}
-	err := firstError(write(r.file), r.file.Chmod(mode))
-	err = firstError(err, r.file.Close())
+	err := cmp.Or(write(r.file), r.file.Chmod(mode), r.file.Close())
 	if err == nil {
 		err = os.Rename(r.file.Name(), r.path)
 	}
@@ -123,19 +123,6 @@ func (r *replacement) discard() {
 	_ = r.file.Close()
 	_ = os.Remove(r.file.Name())
 	r.file = nil
-}
-
-// checkedWriter remembers the first error, for code that writes much and checks no result.
-type checkedWriter struct {
-	io.Writer
-	err error
-}
-
-// Write implements io.Writer.
-func (w *checkedWriter) Write(text []byte) (int, error) {
-	n, err := w.Writer.Write(text)
-	w.err = firstError(w.err, err)
-	return n, err
 }
 
 // notes writes lines without ever blocking its callers. The output may have no reader, such as a terminal that was

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,7 +81,7 @@ func probeAll(ctx context.Context, masters []*single.Master, guard time.Duration
 		r, errs[i] = probeOne(ctx, masters[i], guard)
 		return r
 	})
-	return reports, firstError(errors.Join(errs...), ctx.Err())
+	return reports, cmp.Or(errors.Join(errs...), ctx.Err())
 }
 
 func probeOne(ctx context.Context, m *single.Master, guard time.Duration) (probeReport, error) {
@@ -94,7 +95,9 @@ func probeOne(ctx context.Context, m *single.Master, guard time.Duration) (probe
 		result := probeResult{Name: each.name, Result: "not tried"}
 		if i == 0 || report.Probes[0].Result == "ok" {
 			began := time.Now()
-			err := p.within(ctx, each)
+			bounded, cancel := context.WithTimeout(ctx, probeTimeout)
+			err := each.try(p, bounded)
+			cancel()
 			result.Result, result.Took = "ok", millis(time.Since(began))
 			if err != nil {
 				result.Result, result.Error, report.OK = "fails", hidePasswords(saidBy(err).Error()), false
@@ -135,12 +138,6 @@ func saidBy(err error) error {
 		return q.Nodes[0].Err
 	}
 	return err
-}
-
-func (p *probed) within(ctx context.Context, each probe) error {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	return each.try(p, ctx)
 }
 
 func (p *probed) close() {

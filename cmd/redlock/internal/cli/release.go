@@ -1,11 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/seed-624411e5/redlock/single"
@@ -55,15 +55,6 @@ type releaser struct {
 	force, yes bool
 }
 
-// sight is the answer of one master.
-type sight struct {
-	reply   single.Reply
-	content content
-	err     error
-}
-
-func (s sight) held() bool { return s.err == nil && s.reply.Outcome == single.Granted }
-
 func (r *releaser) run(ctx context.Context, t *terminal, args []string) error {
 	switch {
 	case r.in != "" && (r.force || len(args) > 0):
@@ -86,17 +77,16 @@ func (r *releaser) run(ctx context.Context, t *terminal, args []string) error {
 	}
 	defer masters.close()
 	seen := askAll(ctx, len(masters.all), askTimeout, func(ctx context.Context, i int) sight {
-		reply, content, err := inspectKey(ctx, masters.all[i], key)
-		return sight{reply, content, err}
+		return inspectKey(ctx, masters.all[i], key)
 	})
 	held, unseen := r.show(t, masters, seen)
 	if unseen != nil && !r.yes { // the user must not confirm an incomplete list
 		return unseen
 	}
 	for i, s := range seen {
-		if s.content.notLock != "" {
+		if s.notLock != "" {
 			return exit(statusNo, "%q on %s is no lock but %s: nothing was removed", key, masters.all[i].Name(),
-				s.content.notLock)
+				s.notLock)
 		}
 	}
 	after := seen
@@ -107,7 +97,7 @@ func (r *releaser) run(ctx context.Context, t *terminal, args []string) error {
 		}
 		after = removeAll(ctx, masters.all, key, seen)
 	}
-	return firstError(r.verdict(t, key, masters, seen, after), unseen)
+	return cmp.Or(r.verdict(t, key, masters, seen, after), unseen)
 }
 
 // show prints each master's hold and returns the number of masters with one. It returns an error if the output could
@@ -119,8 +109,8 @@ func (r *releaser) show(t *terminal, masters *fleet, seen []sight) (held int, er
 		switch {
 		case s.err != nil:
 			what = "no answer: " + shown(s.err)
-		case s.content.notLock != "":
-			what = "no lock: " + s.content.notLock
+		case s.notLock != "":
+			what = "no lock: " + s.notLock
 		case s.held():
 			held++
 			what = fmt.Sprintf("held by %s, %s", ownerName(s.reply.Holder), lifetime(s.reply.TTL))
@@ -139,8 +129,8 @@ func removeAll(ctx context.Context, masters []*single.Master, key string, seen [
 		switch {
 		case !seen[i].held():
 			return seen[i]
-		case len(seen[i].content.holds) > 0:
-			for _, hold := range seen[i].content.holds {
+		case len(seen[i].holds) > 0:
+			for _, hold := range seen[i].holds {
 				if _, err := masters[i].Ask(ctx, hold); err != nil {
 					return sight{err: err}
 				}
@@ -165,11 +155,7 @@ func (r *releaser) verdict(t *terminal, key string, masters *fleet, seen, after 
 		return exit(statusNoQuorum, "only %s are known to have no hold on %q, where %d decide; run it again when "+
 			"the others answer", set.of(set.count(isFree)), key, set.quorum())
 	}
-	var counts []string
-	for _, set := range masters.sets {
-		counts = append(counts, set.of(set.count(isFree)))
-	}
-	free := strings.Join(counts, " and ")
+	free := masters.counts(isFree, " and ")
 	if _, err := fmt.Fprintf(t.out, "%q is free on %s\n", key, free); err != nil {
 		return fmt.Errorf("%q is free on %s: %w", key, free, err)
 	}

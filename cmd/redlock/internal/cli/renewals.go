@@ -65,12 +65,8 @@ func word(e redlock.Event) string {
 	return e.Vote.String()
 }
 
-// why returns the reason of the last renewal's failure, with a colon in front; "" if it succeeded or there was none. r
-// may be nil.
+// why returns the reason of the last renewal's failure, with a colon in front; "" if it succeeded or there was none.
 func (r *renewals) why() string {
-	if r == nil {
-		return ""
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.failed == "" {

@@ -143,7 +143,7 @@ func (r *runner) start(t *terminal, h *held, argv []string) (*supervisor, error)
 		return nil, exit(statusCantRun, "%w", err)
 	}
 	process, err := child.Start(child.Config{
-		Argv: argv, Env: append(ownEnvironment(os.Environ()), r.tells(h, t.getenv)...), Mark: mark(h.Lock), Stdin: t.in,
+		Argv: argv, Env: append(ownEnvironment(), r.tells(h)...), Mark: mark(h.Lock), Stdin: t.in,
 		Stdout: t.out, Stderr: t.err,
 	})
 	if err != nil {
@@ -158,15 +158,16 @@ func (r *runner) start(t *terminal, h *held, argv []string) (*supervisor, error)
 		what: r.what(), lock: h.Lock, ttl: r.ttl, grace: r.grace, maxHold: r.maxHold,
 		usedUp: usedUp(first, r.ttl, r.maxHold),
 		left:   left{leaderOnly: r.leaderOnly || !r.waitAll.on}, process: process, watch: watch,
-		orphanGrace: r.orphanGrace(t.getenv), signals: r.signals, log: r.log, renewals: &r.renewals,
+		orphanGrace: r.orphanGrace(), signals: r.signals, log: r.log, renewals: &r.renewals,
+		fromKeyboard: child.HearsKeyboard,
 	}, nil
 }
 
 // orphanGrace returns the grace of a command after its redlock is gone. Under another redlock it is 0. The end of the
 // outer lock may be what killed this redlock. Then the outer redlock has already asked the command to end, through this
 // one. sudo and env -i remove the variables that show an outer redlock.
-func (r *runner) orphanGrace(getenv func(string) string) time.Duration {
-	if getenv(ownerVariable) != "" || child.Above() {
+func (r *runner) orphanGrace() time.Duration {
+	if os.Getenv(ownerVariable) != "" || child.Above() {
 		return 0
 	}
 	return r.grace
@@ -177,10 +178,10 @@ func (r *runner) orphanGrace(getenv func(string) string) time.Duration {
 func mark(lock *redlock.Lock) string { return ownerVariable + "=" + lock.Owner() }
 
 // tells returns the variables that describe the lock to the command.
-func (r *runner) tells(h *held, getenv func(string) string) []string {
+func (r *runner) tells(h *held) []string {
 	told := []string{
 		"REDLOCK_KEY=" + strings.Join(r.keys, "\n"), mark(h.Lock), tokenVariable + "=" + r.token(h),
-		aboveVariable + "=" + strings.Join(append(above(getenv), h.ID()), " "),
+		aboveVariable + "=" + strings.Join(append(above(), h.ID()), " "),
 	}
 	if h.slot != nil {
 		told = append(told, slotVariable+"="+strconv.Itoa(*h.slot))
@@ -188,11 +189,11 @@ func (r *runner) tells(h *held, getenv func(string) string) []string {
 	return told
 }
 
-// ownEnvironment returns environ without the settings of this run alone. It keeps the masters' URLs, because they apply
-// to every program that is started from here.
-func ownEnvironment(environ []string) []string {
+// ownEnvironment returns the environment without the settings of this run alone. It keeps the masters' URLs, because
+// they apply to every program that is started from here.
+func ownEnvironment() []string {
 	own := runVariables()
-	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
+	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
 		return own[name]
 	})

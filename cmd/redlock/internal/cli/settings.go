@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -46,7 +45,7 @@ var excludes = map[string][]string{
 }
 
 // fillIn sets the flags that were not given, from the environment or the file.
-func fillIn(flags *flag.FlagSet, environ []string) error {
+func fillIn(flags *flag.FlagSet) error {
 	config := flags.Lookup("config")
 	if config == nil {
 		return nil
@@ -55,11 +54,11 @@ func fillIn(flags *flag.FlagSet, environ []string) error {
 		return usage("-password: everybody on the machine can read a command line; use -password-file, " +
 			"REDLOCK_PASSWORD or the configuration file")
 	}
-	env, err := fromEnvironment(environ)
+	env, err := fromEnvironment()
 	if err != nil {
 		return err
 	}
-	path := cmp.Or(config.Value.String(), env["config"], defaultFile(environ))
+	path := cmp.Or(config.Value.String(), env["config"], defaultFile())
 	if path == noFile {
 		path = ""
 	}
@@ -82,8 +81,8 @@ func fillIn(flags *flag.FlagSet, environ []string) error {
 // defaultFile is the configuration file that is read if none is named; "" if there is none. One that is there and can't
 // be read is an error, since its settings may matter. A home that this user may not enter is another user's: a program
 // that changes the user may leave HOME as it was.
-func defaultFile(environ []string) string {
-	for _, dir := range configFolders(environ) {
+func defaultFile() string {
+	for _, dir := range configFolders() {
 		path := filepath.Join(dir, "redlock", "config")
 		_, err := os.Lstat(path)
 		foreign := errors.Is(err, fs.ErrPermission) && dir != machineFolder
@@ -98,16 +97,8 @@ func defaultFile(environ []string) string {
 const machineFolder = "/etc"
 
 // configFolders are the user's folder for configuration files and the machine's.
-func configFolders(environ []string) []string {
-	var xdg, home string
-	for _, entry := range environ {
-		switch name, value, _ := strings.Cut(entry, "="); name {
-		case "XDG_CONFIG_HOME":
-			xdg = value
-		case "HOME":
-			home = value
-		}
-	}
+func configFolders() []string {
+	xdg, home := os.Getenv("XDG_CONFIG_HOME"), os.Getenv("HOME")
 	if !filepath.IsAbs(xdg) && filepath.IsAbs(home) { // a relative one is invalid by the standard
 		xdg = filepath.Join(home, ".config")
 	}
@@ -161,14 +152,14 @@ var ofService = regexp.MustCompile(
 
 // fromEnvironment returns the settings of the environment, by their flags. A variable that no command knows is an
 // error, as in a file.
-func fromEnvironment(environ []string) (map[string]string, error) {
+func fromEnvironment() (map[string]string, error) {
 	known := map[string]string{envName("config"): "config"}
 	for name := range allSettings() {
 		known[envName(name)] = name
 	}
 	settings := make(map[string]string)
 	under := false
-	for _, entry := range environ {
+	for _, entry := range os.Environ() {
 		variable, value, _ := strings.Cut(entry, "=")
 		name, ok := known[variable]
 		switch {
@@ -206,17 +197,12 @@ func readFile(path string) (map[string]string, error) {
 	if path == "" {
 		return nil, nil //nolint:nilnil // a nil map reads as one without settings
 	}
-	f, err := os.Open(path)
+	content, err := readSmall(path, maxFile)
 	if err != nil {
 		return nil, usage("configuration: %w; -config names another file, -config none reads no file", err)
 	}
-	defer f.Close()
 	known := allSettings()
 	settings := make(map[string]string)
-	content, err := io.ReadAll(io.LimitReader(f, maxFile))
-	if err != nil {
-		return nil, usage("configuration: %s: %w", path, err)
-	}
 	n := 0
 	for line := range strings.Lines(strings.TrimPrefix(string(content), byteOrderMark)) {
 		n++

@@ -84,13 +84,12 @@ func (s *statusReader) run(ctx context.Context, t *terminal, args []string) erro
 	if len(args) != 1 || args[0] == "" {
 		return usage("status: want one key after the flags")
 	}
-	locker, masters, err := s.masters.locker(nil)
+	masters, err := s.masters.openLocker(nil)
 	if err != nil {
 		return err
 	}
 	defer masters.close()
-	defer closeSoon(locker, confirmedTimeout)
-	status, err := look(ctx, locker, masters, args[0])
+	status, err := look(ctx, masters, args[0])
 	if err != nil {
 		return err
 	}
@@ -106,9 +105,9 @@ func (s *statusReader) run(ctx context.Context, t *terminal, args []string) erro
 }
 
 // look asks for the quorum's view, and then for each master's view. The two may differ.
-func look(ctx context.Context, l *redlock.Locker, f *fleet, key string) (*keyStatus, error) {
+func look(ctx context.Context, f *fleet, key string) (*keyStatus, error) {
 	status := &keyStatus{keyNames: namesOf(key), Verdict: "free", fleet: f}
-	holder, err := l.Holder(ctx, key)
+	holder, err := f.locker.Holder(ctx, key)
 	switch {
 	case errors.Is(err, redlock.ErrNoQuorum):
 		status.Verdict, status.why = "no quorum", err
@@ -142,15 +141,15 @@ func look(ctx context.Context, l *redlock.Locker, f *fleet, key string) (*keySta
 // lookAt asks one master. It leaves out facts, other than the lock, that a user with few rights may not read.
 func lookAt(ctx context.Context, m *single.Master, key string) masterStatus {
 	s := masterStatus{Master: m.Name()}
-	reply, content, err := inspectKey(ctx, m, key)
-	if err != nil {
-		s.Error = hidePasswords(err.Error())
+	seen := inspectKey(ctx, m, key)
+	if seen.err != nil {
+		s.Error = hidePasswords(seen.err.Error())
 		return s
 	}
-	if s.Held = reply.Outcome == single.Granted; s.Held {
-		s.ttl, s.TTL = reply.TTL, seconds(reply.TTL)
-		if s.NotLock = content.notLock; s.NotLock == "" {
-			s.Owner, s.Holds = ownerName(reply.Holder), reply.Token
+	if s.Held = seen.held(); s.Held {
+		s.ttl, s.TTL = seen.reply.TTL, seconds(seen.reply.TTL)
+		if s.NotLock = seen.notLock; s.NotLock == "" {
+			s.Owner, s.Holds = ownerName(seen.reply.Holder), seen.reply.Token
 		}
 	}
 	if last, err := m.Client().ZRangeWithScores(ctx, single.CounterKey(key), -1, -1).Result(); err == nil &&

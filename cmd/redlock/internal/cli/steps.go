@@ -141,26 +141,26 @@ func (a *acquirer) ticket(h *held) ticket {
 	return t
 }
 
-// maxFile is the greatest size of a file that is read; a device may have no end.
-const maxFile = 1 << 20
+// maxFile is the greatest size of a file that is read, and maxReport of a stored result. A device may have no end.
+const maxFile, maxReport = 1 << 20, 64 << 20
 
-// readSmall reads a file.
-func readSmall(path string) ([]byte, error) {
+// readSmall reads a file of at most this many bytes.
+func readSmall(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(content) > maxFile {
-		err = fmt.Errorf("%s has more than %d bytes", path, maxFile)
+	content, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(content)) > most {
+		err = fmt.Errorf("%s has more than %d bytes", path, most)
 	}
 	return content, err
 }
 
 // readTicket reads a file. The error does not quote it.
 func readTicket(path string) (*ticket, error) {
-	content, err := readSmall(path)
+	content, err := readSmall(path, maxFile)
 	if err != nil {
 		return nil, err
 	}

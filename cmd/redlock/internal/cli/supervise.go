@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -57,7 +58,7 @@ type supervisor struct {
 	orphanGrace         time.Duration // of the command, when this program is gone
 	signals             chan os.Signal
 	log                 *journal
-	renewals            *renewals // why they fail; nil if unknown
+	renewals            *renewals // why they fail
 
 	usedUp  time.Duration // when -max-hold is over, about; by child.Now, like the times below
 	bound   time.Duration // the known end of the lock's validity
@@ -69,7 +70,7 @@ type supervisor struct {
 	job
 	left
 	interrupts
-	fromKeyboard func() bool // reports whether a SIGINT may be; nil: asks the terminal
+	fromKeyboard func() bool // reports whether a SIGINT may be
 
 	received os.Signal // would have ended this program; passed on
 	keyboard bool      // the command had the terminal when it ended
@@ -135,7 +136,7 @@ func (s *supervisor) ended() {
 		if s.kills == 0 && s.process.Status().Signal == int(syscall.SIGKILL) {
 			s.say(eventKilling, "the command was killed") // by the watch, which has the same bound
 		}
-		s.refused = firstError(s.process.Kill(), s.refused)
+		s.refused = cmp.Or(s.process.Kill(), s.refused)
 	}
 	s.watch.Dismiss()
 	if s.process.Status().Signal != 0 {
@@ -157,7 +158,7 @@ func (s *supervisor) look() {
 		s.kill()
 	case s.lost != nil:
 	case now >= s.bound: // there is no time left for the command to end by itself
-		s.lost = firstError(err, redlock.ErrNotHeld)
+		s.lost = cmp.Or(err, redlock.ErrNotHeld)
 		s.kill()
 		why := s.renewals.why()
 		if errors.Is(s.lost, redlock.ErrOutdated) { // which is said
@@ -197,7 +198,7 @@ func (s *supervisor) watchAgain() {
 	watch, err := child.StartWatch()
 	if s.watches++; err != nil || s.watches > watchesAtMost {
 		s.say(eventWatch, "the process that watches over this one is gone, and there is no new one: %v",
-			firstError(err, errors.New("they all end at once")))
+			cmp.Or(err, errors.New("they all end at once")))
 		s.watch = &child.Watch{}
 		return
 	}
@@ -260,7 +261,7 @@ func (s *supervisor) kill() {
 	case s.kills == stuckAfter && s.refused == nil:
 		s.say(eventRunsOn, "the command was killed and has not ended: it RUNS ON WITHOUT %s; trying again", s.what)
 	}
-	s.refused = firstError(s.refused, err)
+	s.refused = cmp.Or(s.refused, err)
 }
 
 // outcome returns the error for the end of the command and its lock; released is the result of the release.
@@ -268,9 +269,9 @@ func (s *supervisor) outcome(released error) error {
 	ended := s.process.Status()
 	switch {
 	case s.refused != nil || s.kills >= stuckAfter:
-		why := firstError(s.refused, fmt.Errorf("killed %d times", s.kills))
+		why := cmp.Or(s.refused, fmt.Errorf("killed %d times", s.kills))
 		return exit(statusRanOn, "%s was lost, and the command RAN ON WITHOUT IT: %w", s.what, why)
-	case s.lost != nil && (s.log == nil || s.log.quiet):
+	case s.lost != nil && s.log.quiet:
 		return exit(statusLost, "%s was lost while the command ran: %w", s.what, bare{s.lost})
 	case s.lost != nil: // the note has said why
 		return exit(statusLost, "%s was lost while the command ran", s.what)
@@ -308,14 +309,4 @@ func also(err, other error) error {
 		return err
 	}
 	return fmt.Errorf("%w; %w", err, other)
-}
-
-// firstError is the first that is not nil.
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

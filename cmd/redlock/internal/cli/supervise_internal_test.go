@@ -144,7 +144,20 @@ func holdBy(t *testing.T, clock redlock.Clock, ttl time.Duration) *redlock.Lock 
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = lock.Release(context.Background()) }) // it may be over
 	return lock
+}
+
+// supervise returns the supervisor of a command under a lock.
+func supervise(t *testing.T, lock *redlock.Lock, ttl time.Duration, p process) *supervisor {
+	t.Helper()
+	s := &supervisor{
+		what: "the lock", lock: lock, ttl: ttl, grace: ttl / 100, process: p, watch: &child.Watch{},
+		signals: make(chan os.Signal, 1), fromKeyboard: func() bool { return true }, log: &journal{quiet: true},
+		renewals: &renewals{},
+	}
+	t.Cleanup(func() { signal.Stop(s.signals) })
+	return s
 }
 
 // standstill is a clock that pauses its reader until a settable moment.
@@ -170,9 +183,7 @@ func TestHazard71APauseDuringTheCheckOfTheLockContinuesNothing(t *testing.T) {
 	const ttl = time.Second
 	clock := &standstill{start: time.Now().Add(-time.Hour)}
 	p := &fakeProcess{}
-	s := supervisor{
-		lock: holdBy(t, clock, ttl), ttl: ttl, grace: ttl / 100, process: p, watch: &child.Watch{},
-	}
+	s := supervise(t, holdBy(t, clock, ttl), ttl, p)
 	if s.look(); s.lost != nil {
 		t.Fatalf("lost at once: %v", s.lost)
 	}
@@ -203,16 +214,12 @@ func (h *history) later() (*supervisor, *fakeProcess) {
 func TestHazard71NoOrderOfEventsContinuesACommandWhoseLockHasLapsed(t *testing.T) {
 	const ttl = time.Second
 	lock := shortHold(t, ttl)
-	signals := make(chan os.Signal, 1)
-	t.Cleanup(func() { signal.Stop(signals) })
+	fresh := supervise(t, lock, ttl, nil)
 	var histories []*history
 	for _, terminal := range []bool{false, true} {
 		for _, before := range sequences(append(slices.Clip(events), losing), 2) {
-			h := &history{before: before, process: fakeProcess{terminal: terminal, has: terminal}}
-			h.supervisor = supervisor{
-				lock: lock, ttl: ttl, grace: ttl / 100, process: &h.process, watch: &child.Watch{}, signals: signals,
-				fromKeyboard: func() bool { return true },
-			}
+			h := &history{*fresh, fakeProcess{terminal: terminal, has: terminal}, before}
+			h.supervisor.process = &h.process
 			h.look()
 			for _, e := range before {
 				e.handle(&h.supervisor)
@@ -273,19 +280,11 @@ func TestOnlyCtrlCsSoonAfterEachOtherKill(t *testing.T) {
 		"from a program": {false, 0, 0},
 	} {
 		p := &fakeProcess{}
-		lock := shortHold(t, time.Minute)
-		s := &supervisor{
-			lock: lock, ttl: time.Minute, grace: time.Second, process: p, watch: &child.Watch{},
-			signals:      make(chan os.Signal, 1),
-			fromKeyboard: func() bool { return c.keyboard },
-		}
+		s := supervise(t, shortHold(t, time.Minute), time.Minute, p)
+		s.fromKeyboard = func() bool { return c.keyboard }
 		for range 3 {
 			s.pass(os.Interrupt)
 			s.last -= c.apart
-		}
-		signal.Stop(s.signals)
-		if err := lock.Release(t.Context()); err != nil {
-			t.Error(err)
 		}
 		if p.killed != c.want || s.kills != 0 {
 			t.Errorf("%s: killed %d times, want %d; %d of them for the lock", name, p.killed, c.want, s.kills)

@@ -1,10 +1,10 @@
 package cli
 
 import (
-	"slices"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 )
 
@@ -56,9 +56,31 @@ func TestHelpFitsIntoATerminal(t *testing.T) {
 	}
 }
 
-func TestKeysThatAreGivenTwiceAreOne(t *testing.T) {
-	f := lockFlags{keys: []string{"a", "b", "a"}, ttl: time.Second}
-	if err := f.check("run"); err != nil || !slices.Equal(f.keys, []string{"a", "b"}) {
-		t.Errorf("keys %q, %v", f.keys, err)
+// Every flag is documented, and the manual mentions no flag that does not exist.
+func TestTheManualKnowsEveryFlag(t *testing.T) {
+	raw, err := os.ReadFile("../../../../docs/operate/command.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	manual := string(raw)
+	known := make(map[string]bool)
+	for _, c := range commands() {
+		fs := newFlags(c.name)
+		c.setup(fs)
+		for _, name := range flagsOf(fs) {
+			known[name] = true
+			before := "[ `]"
+			if len(name) == 1 { // other programs have such options too
+				before = "`"
+			}
+			if !regexp.MustCompile(before + "-" + name + "[^a-z-]").MatchString(manual) {
+				t.Errorf("docs/operate/command.md does not mention -%s", name)
+			}
+		}
+	}
+	for _, m := range regexp.MustCompile("[ `]-([a-z][a-z-]+)").FindAllStringSubmatch(manual, -1) {
+		if !known[m[1]] {
+			t.Errorf("docs/operate/command.md mentions -%s, and there is no such flag", m[1])
+		}
 	}
 }

@@ -21,10 +21,7 @@ Prints the version of the module and the revision of the source, as far as the G
 program installed by go install has a version; a program built in a checkout has a revision.`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			asJSON := fs.Bool("json", false, "print JSON")
-			return func(_ context.Context, t *terminal, args []string) error {
-				if len(args) > 0 {
-					return unexpected("version")
-				}
+			return func(_ context.Context, t *terminal, _ []string) error {
 				info, _ := debug.ReadBuildInfo() // of another toolchain there is none
 				v := versionOf(info)
 				if *asJSON {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/seed-624411e5/redlock"
@@ -140,7 +141,7 @@ func (w *wait) start(ctx context.Context, io *terminal, err error) (stop func())
 // liveWidth returns the width of a line that can be rewritten in place; 0 if there is no such line.
 func (w *wait) liveWidth(io *terminal) int {
 	width, _, ok := term.Size(io.err)
-	if !ok || w.taker.quiet || w.taker.log.json || io.getenv("TERM") == "dumb" || !child.InForeground() {
+	if !ok || w.taker.quiet || w.taker.log.json || os.Getenv("TERM") == "dumb" || !child.InForeground() {
 		return 0
 	}
 	return width
@@ -247,7 +248,7 @@ func (w *wait) look(ctx context.Context) {
 		return
 	}
 	w.looked = time.Now()
-	if err := firstError(errs...); err != nil {
+	if err := cmp.Or(errs...); err != nil {
 		w.way = obstacle{why: bare{err}.Error()}
 		return
 	}

@@ -3,7 +3,7 @@
 package cli
 
 import (
-	"context"
+	"bytes"
 	"math"
 	"os/exec"
 	"strings"
@@ -14,44 +14,26 @@ import (
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/child"
 )
 
-// noted returns the messages of a supervisor.
-func noted(s *supervisor) string {
-	var said strings.Builder
-	for len(s.log.notes.lines) > 0 {
-		said.WriteString((<-s.log.notes.lines).text)
-	}
-	return said.String()
-}
-
-// watching returns the supervisor of a command; its watch has an order to kill the command now.
-func watching(t *testing.T, order child.Order) *supervisor {
-	t.Helper()
-	watch, err := child.StartWatch()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(watch.Dismiss)
-	lock := shortHold(t, time.Minute)
-	t.Cleanup(func() { _ = lock.Release(context.Background()) })
-	s := &supervisor{
-		what: "the lock", lock: lock, ttl: time.Minute, process: &fakeProcess{}, watch: watch,
-		log: &journal{notes: &notes{lines: make(chan note, noteBacklog)}, keys: []string{"key"}},
-	}
-	watch.Tell(order)
-	return s
-}
-
 func TestAWatchThatHasDoneItsWorkWasNotKilled(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	s := watching(t, child.Order{Group: cmd.Process.Pid, Deadline: child.Now()})
+	watch, err := child.StartWatch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(watch.Dismiss)
+	s := supervise(t, shortHold(t, time.Minute), time.Minute, &fakeProcess{})
+	var out bytes.Buffer
+	s.watch, s.log = watch, &journal{notes: newNotes(&out)}
+	watch.Tell(child.Order{Group: cmd.Process.Pid, Deadline: child.Now()})
 	_ = cmd.Wait() // killed
 	<-s.watch.Ended()
 	s.watchAgain()
-	if said := noted(s); strings.Contains(said, "was killed") || !strings.Contains(said, "has killed the command") {
+	s.log.notes.flush()
+	if said := out.String(); strings.Contains(said, "was killed") || !strings.Contains(said, "has killed the command") {
 		t.Errorf("it says %q", said)
 	}
 	if s.watches != 0 {
@@ -86,7 +68,7 @@ func TestTheReasonIsMaxHoldIfMaxHoldEndsTheValidity(t *testing.T) {
 		}
 		s := &supervisor{
 			ttl: ttl, grace: time.Millisecond, maxHold: c.maxHold, bound: start + c.bound,
-			usedUp: usedUp(first, ttl, c.maxHold),
+			usedUp: usedUp(first, ttl, c.maxHold), renewals: &renewals{},
 		}
 		if got := s.ending(s.bound - s.grace).Error(); !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q", name, got)

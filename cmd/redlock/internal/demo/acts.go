@@ -45,8 +45,8 @@ func (s *Show) handoffs(ctx context.Context, title string) {
 	}
 	a := s.begin(title)
 	shown := s.until(ctx, func() bool { return s.changesHands(a) })
-	t := s.board.tally(a)
-	detail := fmt.Sprintf("%d times, %d workers", t.acquisitions, t.winners)
+	now := s.board.soFar(a)
+	detail := fmt.Sprintf("%d times, %d workers", now.acquisitions(), len(now.winners))
 	if q, refused := s.board.refused(); refused && !shown {
 		detail += "; " + q.Error()
 	}
@@ -54,8 +54,8 @@ func (s *Show) handoffs(ctx context.Context, title string) {
 }
 
 func (s *Show) changesHands(a *actState) bool {
-	t := s.board.tally(a)
-	return t.winners >= 2 && t.free > 0
+	now := s.board.soFar(a)
+	return len(now.winners) >= 2 && len(now.free) > 0
 }
 
 // outage stops one master more than the lock can do without. It shows that no worker gets the lock any more, and why.
@@ -79,9 +79,9 @@ func (s *Show) outage(ctx context.Context) {
 		}
 		return told
 	})
-	t := s.board.tally(a)
-	s.judge(ctx, "without a quorum no worker gets the lock", shown && !t.lastGrant.After(settled),
-		fmt.Sprintf("%d attempts refused", t.refusals))
+	now := s.board.soFar(a)
+	s.judge(ctx, "without a quorum no worker gets the lock", shown && !now.lastGrant.After(settled),
+		fmt.Sprintf("%d attempts refused", now.refusals))
 }
 
 // refuse shows the error that workers get now.
@@ -150,8 +150,8 @@ func (s *Show) resume(ctx context.Context) {
 	s.say("master", fmt.Sprintf("all %d masters are back, with their data", n))
 	resumed := time.Duration(0)
 	shown := s.until(ctx, func() bool {
-		if t := s.board.tally(a); resumed == 0 && t.winners > 0 {
-			resumed = t.firstWin.Sub(back)
+		if now := s.board.soFar(a); resumed == 0 && len(now.winners) > 0 {
+			resumed = now.firstWin.Sub(back)
 			s.say("resumed", fmt.Sprintf("the lock was acquired again %v after that", round(resumed)))
 		}
 		return s.changesHands(a)
@@ -165,7 +165,7 @@ func (s *Show) refusalOfAHeldLock(ctx context.Context) {
 		return
 	}
 	s.begin("a held lock is refused")
-	key := s.cfg.Key + heldSuffix
+	key := s.key + heldSuffix
 	lock, err := s.workers[0].locker().TryAcquire(ctx, key, ttl)
 	if err != nil {
 		s.check("a held lock is refused", false, "taking it first: "+err.Error())
@@ -248,7 +248,7 @@ func (s *Show) progress(ctx context.Context) {
 func (s *Show) watchMasters(ctx context.Context) {
 	for ctx.Err() == nil {
 		for i, addr := range s.board.addrs {
-			_, err := s.fleet.holds(ctx, i, s.cfg.Key)
+			_, err := s.fleet.holds(ctx, i, s.key)
 			if ctx.Err() != nil {
 				return
 			}

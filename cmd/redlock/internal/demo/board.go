@@ -118,30 +118,17 @@ func (b *board) act(title string) *actState {
 // step begins the next part of the present act.
 func (b *board) step(text string) { b.locked(func() { b.currentLocked().step = text }) }
 
-// taken counts the acquisitions of an act with each list of masters.
-func (b *board) taken(a *actState) map[list]int {
+// soFar returns a copy of an act's events.
+func (b *board) soFar(a *actState) actState {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return maps.Clone(a.lists)
+	now := *a
+	now.winners, now.lists = maps.Clone(a.winners), maps.Clone(a.lists)
+	return now
 }
 
-// tally is the result of an act so far.
-type tally struct {
-	acquisitions, winners, free, refusals int
-	firstWin, lastGrant                   time.Time
-}
-
-func (b *board) tally(a *actState) tally {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	t := tally{
-		winners: len(a.winners), free: len(a.free), refusals: a.refusals, firstWin: a.firstWin, lastGrant: a.lastGrant,
-	}
-	for _, n := range a.winners {
-		t.acquisitions += n
-	}
-	return t
-}
+// acquisitions is how often workers got the lock.
+func (a *actState) acquisitions() int { return len(a.waits) + len(a.through) }
 
 // currentLocked is the act that is on.
 func (b *board) currentLocked() *actState { return b.acts[len(b.acts)-1] }

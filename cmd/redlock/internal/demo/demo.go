@@ -25,8 +25,6 @@ type Config struct {
 	// Workers is the number of workers that want the lock, from 2 to 16. Default: 5. Each has a separate Locker and
 	// separate connections, like a separate process.
 	Workers int
-	// Key is the lock's key. Default: one with a random part, so that shows on the same masters do not interfere.
-	Key string
 	// Act is the least duration of each part. A part lasts longer only if it has not shown its point yet. The last part
 	// replaces a master. Its steps take half of Act, except one, which takes the locks' ttl. Default: 2 s.
 	Act time.Duration
@@ -46,7 +44,7 @@ const (
 	closeLimit = 2*ttl + time.Second
 	// observeEvery is the interval at which the observer takes and releases a lock that no one else wants.
 	observeEvery = 20 * time.Millisecond
-	// With these suffixes Config.Key becomes the observer's keys: one that no one else wants, and one that it finds
+	// With these suffixes the lock's key becomes the observer's keys: one that no one else wants, and one that it finds
 	// held.
 	freeSuffix, heldSuffix = ":free", ":held"
 )
@@ -59,15 +57,13 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Act < 0 || c.Hold < 0 {
 		return c, errors.New("negative duration")
 	}
-	if c.Key == "" {
-		c.Key = "redlock-demo:" + strings.ToLower(rand.Text()[:6])
-	}
 	return c, nil
 }
 
 // Show is one run. New prepares it, Run plays it once; Snapshot may be called from any goroutine.
 type Show struct {
 	cfg      Config
+	key      string                // with a random part, so that shows on the same masters do not interfere
 	script   func(context.Context) // the acts
 	fleet    *fleet
 	workers  []*worker
@@ -91,29 +87,30 @@ func New(cfg Config) (*Show, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Show{cfg: cfg, fleet: f, resource: newResource()}
+	s := &Show{
+		cfg: cfg, key: "redlock-demo:" + strings.ToLower(rand.Text()[:6]), fleet: f, resource: newResource(),
+	}
 	s.script = s.play
 	s.board = newBoard(f.names(), cfg.Workers, s.resource)
 	for i := range cfg.Workers {
-		locker, err := s.dial()
+		s.workers = append(s.workers, &worker{show: s, number: i})
+	}
+	s.observer = &observer{show: s, key: s.key + freeSuffix}
+	for _, p := range s.processes() {
+		locker, err := redlock.Dial(context.Background(), s.fleet.urls, options)
 		if err != nil {
 			return nil, errors.Join(err, s.takeDown())
 		}
-		w := &worker{show: s, number: i}
-		w.start(locker, oldList)
-		s.workers = append(s.workers, w)
+		p.start(locker, oldList)
 	}
-	locker, err := s.dial()
-	if err != nil {
-		return nil, errors.Join(err, s.takeDown())
-	}
-	s.observer = &observer{show: s, key: cfg.Key + freeSuffix}
-	s.observer.start(locker, oldList)
 	return s, nil
 }
 
-func (s *Show) dial() (*redlock.Locker, error) {
-	return redlock.Dial(context.Background(), s.fleet.urls, options)
+func (s *Show) processes() (all []*process) {
+	for _, w := range s.workers {
+		all = append(all, &w.process)
+	}
+	return append(all, &s.observer.process)
 }
 
 // Run plays the show and ends everything that it started, even if ctx is done early; then the report says that it was
@@ -186,17 +183,12 @@ func (s *Show) cleanUp(interrupted bool) {
 
 // closeLockers closes the Lockers in parallel, because each may have to wait for a ttl.
 func (s *Show) closeLockers(ctx context.Context) error {
-	lockers := make([]*redlock.Locker, 0, len(s.workers)+1)
-	for _, w := range s.workers {
-		lockers = append(lockers, w.locker())
-	}
-	if s.observer != nil {
-		lockers = append(lockers, s.observer.locker())
-	}
-	failures := make([]error, len(lockers))
+	failures := make([]error, len(s.workers)+1)
 	var wg sync.WaitGroup
-	for i, l := range lockers {
-		wg.Go(func() { failures[i] = l.Close(ctx) })
+	for i, p := range s.processes() {
+		if m := p.current.Load(); m != nil { // else New has failed before
+			wg.Go(func() { failures[i] = m.locker.Close(ctx) })
+		}
 	}
 	wg.Wait()
 	return errors.Join(failures...)
@@ -204,7 +196,7 @@ func (s *Show) closeLockers(ctx context.Context) error {
 
 // keys returns all keys that the show ever locks.
 func (s *Show) keys() []string {
-	return []string{s.cfg.Key, s.cfg.Key + freeSuffix, s.cfg.Key + heldSuffix}
+	return []string{s.key, s.key + freeSuffix, s.key + heldSuffix}
 }
 
 // keysLeft lists the show's keys that a master still has, and counts the masters that did not answer.

@@ -206,9 +206,9 @@ const leastTaken = 2
 
 func (x *exchange) phase(ctx context.Context, p phase) {
 	s := x.show
-	began, before := time.Now(), s.board.taken(x.act)
+	began, before := time.Now(), s.board.soFar(x.act).lists
 	took := func() map[list]int {
-		now := s.board.taken(x.act)
+		now := s.board.soFar(x.act).lists
 		for l, n := range before {
 			now[l] -= n
 		}
@@ -263,7 +263,7 @@ func (s *Show) tried(ctx context.Context, holds, wants *process) error {
 }
 
 func (s *Show) tryHeld(ctx context.Context, holds, wants *process) error {
-	key := s.cfg.Key + heldSuffix
+	key := s.key + heldSuffix
 	lock, err := holds.locker().Acquire(ctx, key, ttl)
 	if err != nil {
 		return fmt.Errorf("taking it first: %v", err) // which is no refusal of the other's

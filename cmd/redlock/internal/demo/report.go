@@ -87,7 +87,7 @@ func (s *Show) report(interrupted bool) Report {
 		Masters:     s.board.members,
 		Quorum:      redlock.Quorum(s.board.members),
 		Workers:     s.cfg.Workers,
-		Key:         s.cfg.Key,
+		Key:         s.key,
 		Handoffs:    handoffs,
 		Overlaps:    overlaps,
 		Checks:      s.checks,
@@ -121,7 +121,7 @@ func (a *actState) report() ActReport {
 		Through:  len(a.through),
 		Longest:  Duration(percentile(a.through, 100)),
 	}
-	r.Acquisitions = len(a.waits) + len(a.through)
+	r.Acquisitions = a.acquisitions()
 	if a.step != "" {
 		r.Lists = make(map[string]int, len(a.lists))
 		for l, n := range a.lists {

@@ -57,7 +57,7 @@ func (w *worker) work(ctx context.Context) {
 		m := w.current.Load()
 		asked := time.Now()
 		s.board.waiting(w.number, asked, m.list)
-		lock, err := m.locker.Acquire(ctx, s.cfg.Key, ttl)
+		lock, err := m.locker.Acquire(ctx, s.key, ttl)
 		if err != nil {
 			// Without another limit than ctx, Acquire should never fail.
 			if ctx.Err() == nil && !w.hasLeft(m, err) {

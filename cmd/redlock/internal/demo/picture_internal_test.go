@@ -1,4 +1,4 @@
-package demo_test
+package demo
 
 import (
 	"bytes"
@@ -11,19 +11,24 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/seed-624411e5/redlock/cmd/redlock/internal/demo"
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/term"
 )
 
 var sequence = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
 
-func moment(at time.Duration, inside ...int) demo.Snapshot {
-	v := demo.Snapshot{At: at, Act: 2, Title: "an act", Members: 5, Inside: inside, Acquisitions: 7}
+func moment(at time.Duration, inside ...int) Snapshot {
+	v := Snapshot{At: at, Act: 2, Title: "an act", Members: 5, Inside: inside, Acquisitions: 7}
 	for i := range 5 {
-		v.Masters = append(v.Masters, demo.MasterView{Name: fmt.Sprintf("127.0.0.1:%d", 7000+i), Up: i != 1})
-		v.Workers = append(v.Workers, demo.WorkerView{Waiting: 1500 * time.Millisecond, Acquisitions: 100 * i})
+		v.Masters = append(v.Masters, MasterView{Name: fmt.Sprintf("127.0.0.1:%d", 7000+i), Up: i != 1})
+		v.Workers = append(v.Workers, WorkerView{Waiting: 1500 * time.Millisecond, Acquisitions: 100 * i})
 	}
 	return v
+}
+
+// frame adds a moment and draws it.
+func (h *history) frame(v Snapshot, log []string, width, height int, style term.Style) []string {
+	h.add(v)
+	return picture(v, *h, log, width, height, style)
 }
 
 func TestAPictureFitsEveryWindow(t *testing.T) {
@@ -31,11 +36,11 @@ func TestAPictureFitsEveryWindow(t *testing.T) {
 		30), "\n")
 	for _, size := range [][2]int{{1, 1}, {20, 5}, {63, 30}, {64, 21}, {80, 24}, {200, 60}} {
 		width, height := size[0], size[1]
-		var film demo.Film
+		var film history
 		for at := range 60 {
 			v := moment(time.Duration(at)*100*time.Millisecond, at%5)
 			v.Refusal = log[:at%30]
-			lines := film.Frame(v, log, width, height, term.Style{Colour: true, Unicode: true})
+			lines := film.frame(v, log, width, height, term.Style{Colour: true, Unicode: true})
 			if len(lines) > max(height, 3) {
 				t.Fatalf("%dx%d: %d lines", width, height, len(lines))
 			}
@@ -50,9 +55,9 @@ func TestAPictureFitsEveryWindow(t *testing.T) {
 
 func TestAPictureShowsWhoIsInsideAndWhoIsDown(t *testing.T) {
 	plain := term.Style{}
-	var film demo.Film
-	film.Frame(moment(0, 3), nil, 80, 24, plain)
-	lines := film.Frame(moment(100*time.Millisecond, 0, 2), nil, 80, 24, plain)
+	var film history
+	film.frame(moment(0, 3), nil, 80, 24, plain)
+	lines := film.frame(moment(100*time.Millisecond, 0, 2), nil, 80, 24, plain)
 	for prefix, want := range map[string]string{
 		" worker 1": ".X", " worker 2": "..", " worker 3": ".X", " worker 4": "#.", // an overlap is an X in both rows
 		" master 1": "--", " master 2": "stopped",
@@ -70,19 +75,19 @@ func TestAPictureShowsWhoIsInsideAndWhoIsDown(t *testing.T) {
 			t.Errorf("colour or characters outside ASCII though none are wanted: %q", line)
 		}
 	}
-	if got := film.Squeezed(1); got != 1 {
+	if got := len(film.squeezed(1)); got != 1 {
 		t.Errorf("squeezed to %d columns, want 1", got)
 	}
 }
 
 func TestAPictureShowsWhoHasWhichMasters(t *testing.T) {
 	plain := term.Style{}
-	var film demo.Film
+	var film history
 	v := moment(0, 1)
-	v.Masters = append(v.Masters, demo.MasterView{Name: "127.0.0.1:7005", Up: true})
+	v.Masters = append(v.Masters, MasterView{Name: "127.0.0.1:7005", Up: true})
 	v.Workers[0].List = "old"
-	v.Workers[1] = demo.WorkerView{Holds: true, Left: 999 * time.Millisecond, List: "both"}
-	lines := strings.Join(film.Frame(v, nil, 80, 24, plain), "\n")
+	v.Workers[1] = WorkerView{Holds: true, Left: 999 * time.Millisecond, List: "both"}
+	lines := strings.Join(film.frame(v, nil, 80, 24, plain), "\n")
 	for _, want := range []string{
 		"worker 1  waits 1.5 s, old   .", "worker 2  holds 999 ms, both %", "master 6  :7005", "5 masters vote, 3 " +
 			"are a quorum",
@@ -93,7 +98,7 @@ func TestAPictureShowsWhoHasWhichMasters(t *testing.T) {
 	}
 	v.Inside = []int{1, 2}
 	v.At = 100 * time.Millisecond
-	if lines = strings.Join(film.Frame(v, nil, 80, 24, plain), "\n"); !strings.Contains(lines, "holds 999 ms, "+
+	if lines = strings.Join(film.frame(v, nil, 80, 24, plain), "\n"); !strings.Contains(lines, "holds 999 ms, "+
 		"both %X") {
 		t.Errorf("an overlap is hidden:\n%s", lines)
 	}
@@ -120,15 +125,15 @@ func (s *syncBuffer) String() string {
 func TestAScreenGivesTheTerminalBackAsItWas(t *testing.T) {
 	var out syncBuffer
 	drawn := make(chan struct{}, 1)
-	snapshot := func() demo.Snapshot {
+	snapshot := func() Snapshot {
 		select {
 		case drawn <- struct{}{}:
 		default:
 		}
 		return moment(time.Second, 1)
 	}
-	screen := demo.NewScreen(&out, term.Style{}, func() (int, int) { return 80, 24 }, snapshot)
-	screen.Tell(demo.Event{Kind: "note", Text: "something\nhappened"})
+	screen := NewScreen(&out, term.Style{}, func() (int, int) { return 80, 24 }, snapshot)
+	screen.Tell(Event{Kind: "note", Text: "something\nhappened"})
 	<-drawn
 	<-drawn // the first frame has been written
 	screen.Close()
@@ -150,18 +155,18 @@ func TestAScreenGivesTheTerminalBackAsItWas(t *testing.T) {
 
 func TestALinePerEventAndAReportAreWrittenWithoutATerminal(t *testing.T) {
 	var out bytes.Buffer
-	event := demo.Event{At: 1234 * time.Millisecond, Kind: "refusal", Text: "no\nquorum"}
-	demo.WriteEvent(&out, event, term.Style{})
+	event := Event{At: 1234 * time.Millisecond, Kind: "refusal", Text: "no\nquorum"}
+	WriteEvent(&out, event, term.Style{})
 	if want := "   1.23s no\n         quorum\n"; out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
 	}
-	r := demo.Report{
+	r := Report{
 		Acquisitions: 3, Overlaps: 2,
-		Acts:   []demo.ActReport{{Title: "one", Acquisitions: 3, Through: 1, Longest: demo.Duration(time.Second)}},
-		Checks: []demo.Check{{What: "good", OK: true, Detail: "very"}, {What: "bad"}},
+		Acts:   []ActReport{{Title: "one", Acquisitions: 3, Through: 1, Longest: Duration(time.Second)}},
+		Checks: []Check{{What: "good", OK: true, Detail: "very"}, {What: "bad"}},
 	}
 	out.Reset()
-	demo.WriteReport(&out, r, term.Style{})
+	WriteReport(&out, r, term.Style{})
 	for _, want := range []string{
 		"1  one", "ok   good (very)", "FAIL bad", "overlaps found: 2", "NOT all of it held", "longest 1s",
 	} {
@@ -172,7 +177,7 @@ func TestALinePerEventAndAReportAreWrittenWithoutATerminal(t *testing.T) {
 	if strings.Contains(out.String(), "\x1b") {
 		t.Error("colours in plain output")
 	}
-	raw, err := json.Marshal(demo.Latency{N: 1, P50: demo.Duration(1500 * time.Microsecond)})
+	raw, err := json.Marshal(Latency{N: 1, P50: Duration(1500 * time.Microsecond)})
 	if err != nil || string(raw) != `{"n":1,"p50_ms":1.5,"p99_ms":0}` {
 		t.Errorf("%s, %v", raw, err)
 	}

@@ -7,7 +7,21 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
+
+// getModes reads a terminal's modes. setModes sets them without waiting for pending output.
+const getModes, setModes = unix.TIOCGETA, unix.TIOCSETA
+
+// tieToParent does nothing: only Linux can.
+func tieToParent(*syscall.SysProcAttr) {}
+
+// self is this program's own file.
+func self() (string, error) { return os.Executable() }
+
+// clock does not jump with the time of day.
+const clock = unix.CLOCK_MONOTONIC
 
 // groupLooks is the interval between looks whether a group still has processes. Only Linux can make this program the
 // parent of orphans.
@@ -55,3 +69,14 @@ func (p *Process) Left(int) (names []string, n int) { return nil, 1 }
 
 // Group is the id of the command's process group.
 func (p *Process) Group() int { return p.pid }
+
+// marked are processes that have an entry in their environment. This system does not show it.
+type marked struct{}
+
+func (*marked) signal(os.Signal) error { return nil }
+func (*marked) forget()                {}
+
+func killMarked(string, any) error           { return nil }
+func askMarked(string, int, os.Signal) error { return nil }
+func markedLeft(string) bool                 { return false }
+func stopMarked(string, int) *marked         { return nil }
