@@ -27,7 +27,7 @@ func host(ctx context.Context, cfg config, here bool) (hosts, []subject.Subject,
 	h := hosts{fleets: map[string]*fleet.Fleet{}}
 	asked := slices.ContainsFunc(cfg.scenarios, func(s scenario.Scenario) bool { return s.Hosted })
 	var part []subject.Subject
-	for _, s := range cfg.subjects {
+	for _, s := range cfg.Subjects {
 		hosted, ok := s.(subject.Hosted)
 		if !ok {
 			part = append(part, s)

@@ -3,14 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"runtime"
-	"runtime/debug"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-624411e5/redlock/bench/internal/cli"
 	"github.com/seed-624411e5/redlock/bench/internal/fleet"
 )
 
@@ -24,24 +21,15 @@ var compared = []string{
 // describe returns the time, machine, servers and versions of the measurement. It never fails; it omits a fact that it
 // can't find.
 func describe(ctx context.Context, cfg config, masters *fleet.Fleet) (facts []string) {
-	facts = append(facts, time.Now().UTC().Format("2006-01-02 15:04 MST"),
-		fmt.Sprintf("%s on %s/%s, %d CPUs", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU()))
+	facts = cli.Machine()
 	if v := serverVersion(ctx, masters); v != "" {
 		facts = append(facts, strings.TrimSuffix("server "+v+", "+masters.Text(), ", "))
 	}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		var versions []string
-		for _, dep := range info.Deps {
-			if slices.Contains(compared, dep.Path) {
-				versions = append(versions, dep.Path+" "+dep.Version)
-			}
-		}
-		if len(versions) > 0 {
-			facts = append(facts, strings.Join(versions, ", "))
-		}
+	if versions := cli.Versions(compared...); versions != "" {
+		facts = append(facts, versions)
 	}
-	if cfg.rate > 0 {
-		facts = append(facts, fmt.Sprintf("open loop, %g cycles/s", cfg.rate))
+	if cfg.Rate > 0 {
+		facts = append(facts, fmt.Sprintf("open loop, %g cycles/s", cfg.Rate))
 	}
 	return facts
 }

@@ -17,15 +17,11 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
-	"time"
 
+	"github.com/seed-624411e5/redlock/bench/internal/cli"
 	"github.com/seed-624411e5/redlock/bench/internal/fleet"
 	"github.com/seed-624411e5/redlock/bench/internal/limit"
 	"github.com/seed-624411e5/redlock/bench/internal/report"
@@ -35,34 +31,14 @@ import (
 	"github.com/seed-624411e5/redlock/bench/internal/target"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	//nolint:gocritic // stop only restores the signals of a process that ends
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
-}
-
-// The exit statuses.
-const (
-	exitOK = iota
-	exitFailed
-	exitUsage
-)
+func main() { cli.Main(run) }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cfg, err := parse(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return exitOK
-	case err != nil:
-		fmt.Fprintln(stderr, "bench:", err)
-		return exitUsage
+	if err != nil {
+		return cli.Status(stderr, "bench", err, cli.Usage)
 	}
-	if err := bench(ctx, cfg, stdout, stderr); err != nil {
-		fmt.Fprintln(stderr, "bench:", err)
-		return exitFailed
-	}
-	return exitOK
+	return cli.Status(stderr, "bench", bench(ctx, cfg, stdout, stderr), cli.Failed)
 }
 
 var errMissed = errors.New("a target was missed, or has no rows to look at")
@@ -79,13 +55,11 @@ func bench(ctx context.Context, cfg config, stdout, stderr io.Writer) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, own.close()) }()
-	cfg.subjects = subjects
+	cfg.Fleet, cfg.Hosts, cfg.Subjects, cfg.Kinds = masters, own.fleets, subjects, subject.Kinds()
+	cfg.Limit, cfg.Logf = limit.Measure, cli.Logf(stderr)
 	fmt.Fprintln(stdout, strings.Join(append(describe(ctx, cfg, masters), own.facts...), "\n"))
 
-	env := cfg.env(masters, own, func(format string, args ...any) {
-		fmt.Fprintf(stderr, "%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
-	})
-	rows, ran, err := measure(ctx, cfg.scenarios, env)
+	rows, ran, err := measure(ctx, cfg.scenarios, &cfg.Env)
 	return errors.Join(err, show(cfg, rows, ran, stdout))
 }
 
@@ -122,7 +96,7 @@ func show(cfg config, rows []result.Row, ran map[string]bool, stdout io.Writer) 
 			return err
 		}
 	}
-	err := writeFile(cfg.json, func(w io.Writer) error { return result.WriteJSON(w, rows) })
+	err := cli.WriteFile(cfg.json, func(w io.Writer) error { return result.WriteJSON(w, rows) })
 	if cfg.plots != "" {
 		err = errors.Join(err, report.Plots(cfg.plots, sections))
 	}
@@ -149,37 +123,13 @@ func hasLimit(rows []result.Row) bool {
 	return false
 }
 
-// writeFile does nothing without a path. It returns an error if the file could not be written completely, also if
-// closing it fails.
-func writeFile(path string, write func(io.Writer) error) (err error) {
-	if path == "" {
-		return nil
-	}
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	return write(f)
-}
-
 func (c config) fleet(ctx context.Context) (*fleet.Fleet, error) {
 	if len(c.addrs) > 0 {
 		return fleet.Attach(c.addrs)
 	}
-	n := c.masters
+	n := c.Masters
 	for _, s := range c.scenarios {
 		n = max(n, s.Needs)
 	}
 	return fleet.Start(ctx, n)
-}
-
-func (c config) env(masters *fleet.Fleet, own hosts, logf func(string, ...any)) *scenario.Env {
-	return &scenario.Env{
-		Fleet: masters, Hosts: own.fleets, Subjects: c.subjects, Kinds: subject.Kinds(), Masters: c.masters,
-		Workers:  c.workers,
-		Duration: c.duration, Repeat: c.repeat, Bound: c.bound, Rate: c.rate,
-		Contenders: c.contenders, ContendFor: c.contendFor, Hold: c.hold, Holds: c.holds,
-		Limit: limit.Measure, Logf: logf,
-	}
 }

@@ -17,10 +17,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed-624411e5/redlock/bench/internal/backend"
+	"github.com/seed-624411e5/redlock/bench/internal/cli"
 	"github.com/seed-624411e5/redlock/bench/internal/scenario"
 	"github.com/seed-624411e5/redlock/bench/internal/subject"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
+
+var must = locktest.Must
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -47,7 +51,7 @@ func TestInvalidFlagsAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
-			if status := run(t.Context(), args, &stdout, &stderr); status == exitOK {
+			if status := run(t.Context(), args, &stdout, &stderr); status == cli.OK {
 				t.Errorf("exit status %d for %q", status, args)
 			}
 			if stderr.Len() == 0 || stdout.Len() > 0 {
@@ -59,7 +63,7 @@ func TestInvalidFlagsAreRefused(t *testing.T) {
 
 func TestHelpIsNoError(t *testing.T) {
 	var stderr bytes.Buffer
-	if status := run(t.Context(), []string{"-h"}, &stderr, &stderr); status != exitOK {
+	if status := run(t.Context(), []string{"-h"}, &stderr, &stderr); status != cli.OK {
 		t.Errorf("exit status %d", status)
 	}
 	for _, s := range scenario.All() {
@@ -71,16 +75,14 @@ func TestHelpIsNoError(t *testing.T) {
 
 func TestDefaultsAreAllScenariosOnFiveMasters(t *testing.T) {
 	c, err := parse(nil, &bytes.Buffer{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(c.scenarios) != len(scenario.All()) || c.masters != 5 || c.repeat != 3 || c.duration != 3*time.Second ||
-		c.contendFor != 30*time.Second || c.holds != 100_000 || c.contenders != 32 || c.hold != 2*time.Millisecond {
+	must(t, err)
+	if len(c.scenarios) != len(scenario.All()) || c.Masters != 5 || c.Repeat != 3 || c.Duration != 3*time.Second ||
+		c.ContendFor != 30*time.Second || c.Holds != 100_000 || c.Contenders != 32 || c.Hold != 2*time.Millisecond {
 		t.Errorf("defaults: %+v", c)
 	}
 	c, err = parse([]string{"-addrs", "127.0.0.1:1, 127.0.0.1:2,127.0.0.1:3"}, &bytes.Buffer{})
-	if err != nil || c.masters != 3 || c.addrs[1] != "127.0.0.1:2" {
-		t.Errorf("three addresses: %d masters at %q, %v", c.masters, c.addrs, err)
+	if err != nil || c.Masters != 3 || c.addrs[1] != "127.0.0.1:2" {
+		t.Errorf("three addresses: %d masters at %q, %v", c.Masters, c.addrs, err)
 	}
 }
 
@@ -93,9 +95,7 @@ func TestEverythingRunsOnRealServers(t *testing.T) {
 		if errors.Is(err, backend.ErrNotInstalled) {
 			redistest.NothingTested(t, err)
 		}
-		if err := errors.Join(err, servers.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, servers.Close()))
 	}
 	var five []string
 	for _, s := range scenario.All() {
@@ -118,7 +118,7 @@ func runOnRealServers(t *testing.T, masters string, names ...string) {
 		"redlock,redsync,redsync-failfast,redsync-mutex,rueidis,goredis-fanout,redislock-single,etcd,postgres", "-json",
 		jsonFile, "-plots", plots,
 	}, &stdout, &stderr)
-	if status != exitOK {
+	if status != cli.OK {
 		t.Fatalf("exit status %d\n%s", status, stderr.String())
 	}
 	missing := make(map[string]bool)
@@ -206,13 +206,9 @@ func wanted(question string) map[string]bool {
 func readRows(t *testing.T, path string) []map[string]any {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var rows []map[string]any
-	if err := json.Unmarshal(text, &rows); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &rows))
 	return rows
 }
 
@@ -224,22 +220,25 @@ func TestALockWhoseServersAreMissingIsLeftOut(t *testing.T) {
 	if err != nil {
 		redistest.NothingTested(t, err)
 	}
-	if err := os.Symlink(binary, filepath.Join(path, "redis-server")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(binary, filepath.Join(path, "redis-server")))
 	t.Setenv("PATH", path)
-	var stdout, stderr bytes.Buffer
-	status := run(t.Context(),
-		[]string{"-scenario", "uncontended", "-subjects", "goredis-fanout,etcd", "-duration", "50ms", "-repeat", "1"},
-		&stdout, &stderr)
-	if status != exitOK ||
-		!strings.Contains(stdout.String(), "etcd is left out: etcd: not installed: it is not on PATH (Debian: "+
-			"apt-get install etcd-server)") {
-		t.Errorf("exit status %d\n%s\n%s", status, &stdout, &stderr)
+	status, stdout, stderr := runOnce(t, "-subjects", "goredis-fanout,etcd")
+	const says = "etcd is left out: etcd: not installed: it is not on PATH (Debian: apt-get install etcd-server)"
+	if status != cli.OK || !strings.Contains(stdout, says) {
+		t.Errorf("exit status %d\n%s\n%s", status, stdout, stderr)
 	}
-	if !strings.Contains(stdout.String(), "goredis-fanout") {
-		t.Errorf("nothing was measured:\n%s", &stdout)
+	if !strings.Contains(stdout, "goredis-fanout") {
+		t.Errorf("nothing was measured:\n%s", stdout)
 	}
+}
+
+// runOnce measures uncontended locks for a moment.
+func runOnce(t *testing.T, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, problem bytes.Buffer
+	status = run(t.Context(),
+		append([]string{"-scenario", "uncontended", "-duration", "50ms", "-repeat", "1"}, args...), &out, &problem)
+	return status, out.String(), problem.String()
 }
 
 // cancelAt cancels when a text is written to it.
@@ -259,13 +258,9 @@ func TestAnInterruptLeavesNoServerAndNoFile(t *testing.T) {
 	redistest.Start(t)
 	//nolint:usetesting // PostgreSQL's user can't reach what testing makes
 	dir, err := os.MkdirTemp("", "redlock-bench-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = os.RemoveAll(dir) }()
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(dir, 0o755))
 	t.Setenv("TMPDIR", dir)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -274,7 +269,7 @@ func TestAnInterruptLeavesNoServerAndNoFile(t *testing.T) {
 	status := run(ctx,
 		[]string{"-scenario", "uncontended", "-subjects", "goredis-fanout,etcd,postgres", "-duration", "50ms"}, &stdout,
 		cancelAt{"uncontended, goredis-fanout", cancel})
-	if status != exitFailed || !strings.Contains(stdout.String(), "goredis-fanout") {
+	if status != cli.Failed || !strings.Contains(stdout.String(), "goredis-fanout") {
 		t.Errorf("exit status %d; want that it failed and shows what there is:\n%s", status, &stdout)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
@@ -295,9 +290,7 @@ func TestServersAreStartedOnlyForSubjectsThatTakePart(t *testing.T) {
 		},
 	} {
 		cfg, err := parse(c.args, &bytes.Buffer{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		own, part, err := host(t.Context(), cfg, c.here)
 		if err != nil || len(own.fleets) != 0 || len(part) != len(subject.All())-3 {
 			t.Errorf("%s: %d fleets, %d subjects, %v", name, len(own.fleets), len(part), err)
@@ -310,31 +303,18 @@ func TestServersAreStartedOnlyForSubjectsThatTakePart(t *testing.T) {
 
 func TestCheckFailsOnAMissingMeasurement(t *testing.T) {
 	redistest.Start(t)
-	var stdout, stderr bytes.Buffer
 	// Without this library among the subjects there is no target to check.
-	status := run(t.Context(),
-		[]string{
-			"-check", "-scenario", "uncontended", "-subjects", "goredis-fanout", "-duration", "50ms", "-repeat",
-			"1",
-		},
-		&stdout, &stderr)
-	if status != exitFailed || !strings.Contains(stdout.String(), "not measured") ||
-		!strings.Contains(stderr.String(), "target") {
-		t.Errorf("exit status %d\n%s\n%s", status, stdout.String(), stderr.String())
+	status, stdout, stderr := runOnce(t, "-check", "-subjects", "goredis-fanout")
+	if status != cli.Failed || !strings.Contains(stdout, "not measured") || !strings.Contains(stderr, "target") {
+		t.Errorf("exit status %d\n%s\n%s", status, stdout, stderr)
 	}
 }
 
 func TestMeasurementsAreShownAfterAFailure(t *testing.T) {
 	redistest.Start(t)
-	var stdout, stderr bytes.Buffer
 	path := filepath.Join(t.TempDir(), "no", "such", "directory")
-	status := run(t.Context(),
-		[]string{
-			"-scenario", "uncontended", "-subjects", "goredis-fanout", "-duration", "50ms", "-repeat", "1",
-			"-json", path,
-		},
-		&stdout, &stderr)
-	if status != exitFailed || !strings.Contains(stdout.String(), "goredis-fanout") {
-		t.Errorf("exit status %d\n%s", status, stdout.String())
+	status, stdout, _ := runOnce(t, "-subjects", "goredis-fanout", "-json", path)
+	if status != cli.Failed || !strings.Contains(stdout, "goredis-fanout") {
+		t.Errorf("exit status %d\n%s", status, stdout)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/plan"
 	"github.com/seed-624411e5/redlock/chaos/report"
+	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
 // result is one run of one subject. Its JSON form is stable.
@@ -102,15 +103,19 @@ func (c *comparison) one(ctx context.Context, sc plan.Scenario, i int, s rivals.
 	if err != nil {
 		return result{}, err
 	}
-	why, err := lacking(p, s)
-	if err != nil || why != "" {
-		return result{Scenario: sc.Name, Seed: p.Seed, Subject: s.Name(), Plan: digest(p), Refused: why}, err
+	refused := result{Scenario: sc.Name, Seed: p.Seed, Subject: s.Name(), Plan: digest(p)}
+	if refused.Refused, err = lacking(p, s); err != nil || refused.Refused != "" {
+		return refused, err
 	}
 	begin := time.Now()
 	rep, err := c.run(ctx, chaos.Config{
 		Subject: s.Subject, Backend: "process", Plan: p,
 		Dir: filepath.Join(c.reports, sc.Name, fmt.Sprint(p.Seed), s.Name()),
 	})
+	if rep == nil && errors.Is(err, workload.ErrUnsupported) {
+		refused.Refused = err.Error()
+		return refused, nil
+	}
 	if err := errors.Join(err, context.Cause(ctx)); err != nil {
 		return result{}, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/plan"
 	"github.com/seed-624411e5/redlock/chaos/report"
+	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
 // given are the arguments of a run.
@@ -28,9 +29,7 @@ type given struct {
 func stub(t *testing.T, seeds int, answer func(chaos.Config) (*chaos.Report, error)) *comparison {
 	t.Helper()
 	subjects, err := rivals.Find(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &comparison{
 		config: config{subjects: subjects, seed: 7, seeds: seeds, duration: 10 * time.Second, reports: "unused"},
 		run:    func(_ context.Context, cfg chaos.Config) (*chaos.Report, error) { return answer(cfg) },
@@ -41,9 +40,7 @@ func stub(t *testing.T, seeds int, answer func(chaos.Config) (*chaos.Report, err
 func scenario(t *testing.T, name string) plan.Scenario {
 	t.Helper()
 	s, err := plan.FindScenario(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -92,11 +89,19 @@ func TestASubjectThatLacksWhatAScenarioNeedsIsLeftOut(t *testing.T) {
 		t.Errorf("ran %v, %v; only redlock has shared locks", ran, err)
 	}
 	var out bytes.Buffer
-	if err := s.write(&out); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.write(&out))
 	if !strings.Contains(out.String(), "naive has no exclusive locks") {
 		t.Errorf("it does not say why naive is left out:\n%s", &out)
+	}
+}
+
+func TestASubjectThatCannotBeSetUpIsLeftOut(t *testing.T) {
+	c := stub(t, 1, func(chaos.Config) (*chaos.Report, error) {
+		return nil, fmt.Errorf("chaos: can't set the run up: %w: its clocks can't be set", workload.ErrUnsupported)
+	})
+	s, err := c.scenario(t.Context(), scenario(t, "wrong-clocks"))
+	if err != nil || len(s.results) != len(c.subjects) || !strings.Contains(s.results[0].Refused, "clocks") {
+		t.Errorf("%+v, %v", s.results, err)
 	}
 }
 
@@ -138,13 +143,9 @@ func TestCountsAreAddedUpAndTheWorstTimesShown(t *testing.T) {
 	})
 	c.subjects = c.subjects[:1]
 	s, err := c.scenario(t.Context(), scenario(t, "partitions"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var out bytes.Buffer
-	if err := s.write(&out); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.write(&out))
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if note := "  redlock: the machine stood still"; lines[len(lines)-1] != note {
 		t.Errorf("the last line is %q, want %q", lines[len(lines)-1], note)

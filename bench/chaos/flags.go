@@ -7,13 +7,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-624411e5/redlock/bench/internal/names"
 	"github.com/seed-624411e5/redlock/bench/internal/rivals"
 	"github.com/seed-624411e5/redlock/chaos/plan"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
 // usual are the scenarios that run by default: no faults; slow, broken and divided networks; masters that stop, or
-// restart with their data; clocks that drift; and holders that stand still. In the last scenario masters restart
+// restart with their data; clocks that drift; and holders that pause. In the last scenario masters restart
 // without their data, which is beyond the assumptions of all these locks.
 var usual = []string{
 	"calm", "slow-network", "broken-network", "partitions", "master-outage", "majority-outage", "many-keys", "drift",
@@ -40,7 +41,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	fs.StringVar(&scenarios, "scenarios", strings.Join(usual, ","),
 		"comma-separated `names` of the scenarios; there are\n"+strings.Join(scenarioNames(), ", "))
 	fs.StringVar(&subjects, "subjects", "", "comma-separated `names` of the subjects; there are\n"+
-		strings.Join(subjectNames(), ", ")+"\n"+
+		strings.Join(rivals.Names(), ", ")+"\n"+
 		"(default: the subjects with default settings, and naive)")
 	fs.Uint64Var(&c.seed, "seed", 1, "seed of the plans: the same `number` gives the same plans")
 	fs.IntVar(&c.seeds, "seeds", 1, "how many seeds, from -seed on; counts are added up, and the worst time is shown")
@@ -63,17 +64,17 @@ func parse(args []string, stderr io.Writer) (config, error) {
 		return c, fmt.Errorf("-duration: %v, but it takes at least 1s for anything to happen", c.duration)
 	}
 	var err error
-	if c.subjects, err = rivals.Find(list(subjects)); err != nil {
+	if c.subjects, err = rivals.Find(names.Split(subjects)); err != nil {
 		return c, err
 	}
-	c.scenarios, err = findScenarios(list(scenarios))
+	c.scenarios, err = findScenarios(names.Split(scenarios))
 	return c, err
 }
 
 // findScenarios returns the named scenarios in the order of their names.
-func findScenarios(names []string) ([]plan.Scenario, error) {
+func findScenarios(wanted []string) ([]plan.Scenario, error) {
 	var out []plan.Scenario
-	for _, n := range names {
+	for _, n := range wanted {
 		s, err := plan.FindScenario(n)
 		if err != nil {
 			return nil, err
@@ -94,29 +95,6 @@ func findScenarios(names []string) ([]plan.Scenario, error) {
 	return out, nil
 }
 
-// list splits at commas and drops blanks; an empty text is an empty list.
-func list(text string) []string {
-	var out []string
-	for s := range strings.SplitSeq(text, ",") {
-		if s = strings.TrimSpace(s); s != "" {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
 func scenarioNames() []string {
-	var out []string
-	for _, s := range plan.Scenarios() {
-		out = append(out, s.Name)
-	}
-	return out
-}
-
-func subjectNames() []string {
-	var out []string
-	for _, s := range rivals.All() {
-		out = append(out, s.Name())
-	}
-	return out
+	return names.Of(plan.Scenarios(), func(s plan.Scenario) string { return s.Name })
 }

@@ -20,51 +20,30 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/rs/zerolog"
 
+	"github.com/seed-624411e5/redlock/bench/internal/cli"
 	"github.com/seed-624411e5/redlock/chaos"
 )
 
 func main() {
 	zerolog.SetGlobalLevel(zerolog.Disabled)
 	logging.Disable() // the clients meet broken connections by the hundred
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(status)
+	cli.Main(run)
 }
-
-// The exit statuses.
-const (
-	exitOK = iota
-	exitFailed
-	exitUsage
-)
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cfg, err := parse(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return exitOK
-	case err != nil:
-		fmt.Fprintln(stderr, "chaos:", err)
-		return exitUsage
+	if err != nil {
+		return cli.Status(stderr, "chaos", err, cli.Usage)
 	}
-	if err := show(ctx, cfg, stdout, stderr); err != nil {
-		fmt.Fprintln(stderr, "chaos:", err)
-		return exitFailed
-	}
-	return exitOK
+	return cli.Status(stderr, "chaos", show(ctx, cfg, stdout, stderr), cli.Failed)
 }
 
 // show runs everything and prints each scenario when it is done. It also prints the scenarios before a failure.
@@ -82,9 +61,7 @@ func show(ctx context.Context, cfg config, stdout, stderr io.Writer) (err error)
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 		cfg.reports = dir
 	}
-	c := comparison{config: cfg, run: chaos.Run, logf: func(format string, args ...any) {
-		fmt.Fprintf(stderr, "%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
-	}}
+	c := comparison{config: cfg, run: chaos.Run, logf: cli.Logf(stderr)}
 	var sections []section
 	for _, scenario := range cfg.scenarios {
 		s, failure := c.scenario(ctx, scenario)

@@ -13,13 +13,17 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/bench/internal/cli"
 	"github.com/seed-624411e5/redlock/bench/internal/rivals"
 	"github.com/seed-624411e5/redlock/chaos"
 	"github.com/seed-624411e5/redlock/chaos/plan"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/internal/toxileak"
 )
+
+var must = locktest.Must
 
 func TestMain(m *testing.M) {
 	zerolog.SetGlobalLevel(zerolog.Disabled)
@@ -43,7 +47,7 @@ func TestInvalidFlagsAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
-			if status := run(t.Context(), args, &stdout, &stderr); status != exitUsage {
+			if status := run(t.Context(), args, &stdout, &stderr); status != cli.Usage {
 				t.Errorf("exit status %d for %q", status, args)
 			}
 			if stderr.Len() == 0 || stdout.Len() > 0 {
@@ -55,10 +59,10 @@ func TestInvalidFlagsAreRefused(t *testing.T) {
 
 func TestHelpIsNoErrorAndListsScenariosAndSubjects(t *testing.T) {
 	var stderr bytes.Buffer
-	if status := run(t.Context(), []string{"-h"}, &stderr, &stderr); status != exitOK {
+	if status := run(t.Context(), []string{"-h"}, &stderr, &stderr); status != cli.OK {
 		t.Errorf("exit status %d", status)
 	}
-	for _, name := range append(scenarioNames(), subjectNames()...) {
+	for _, name := range append(scenarioNames(), rivals.Names()...) {
 		if !strings.Contains(stderr.String(), name) {
 			t.Errorf("the help does not name %s", name)
 		}
@@ -67,9 +71,7 @@ func TestHelpIsNoErrorAndListsScenariosAndSubjects(t *testing.T) {
 
 func TestDefaultsAreTheUsualScenariosAndFourSubjects(t *testing.T) {
 	c, err := parse(nil, &bytes.Buffer{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(c.scenarios) != len(usual) || len(c.subjects) != 4 || c.seed != 1 || c.seeds != 1 ||
 		c.duration != 10*time.Second {
 		t.Errorf("defaults: %+v", c)
@@ -86,13 +88,11 @@ func TestTheCommandComparesOnRealServers(t *testing.T) {
 		"-seed", "1", "-duration", "3s", "-scenarios", "many-keys", "-subjects", "redlock,naive", "-json",
 		path,
 	}
-	if status := run(t.Context(), args, &stdout, &stderr); status != exitOK {
+	if status := run(t.Context(), args, &stdout, &stderr); status != cli.OK {
 		t.Fatalf("exit status %d\n%s\n%s", status, &stdout, &stderr)
 	}
 	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var written struct {
 		Machine []string
 		Results []result
@@ -150,9 +150,7 @@ func TestTheNaiveLockIsCaughtWhenItsMasterForgets(t *testing.T) {
 			Subject: s, Backend: "process", Plan: forgetful(), Dir: t.TempDir(),
 			Limits: chaos.Limits{Orphan: 500 * time.Millisecond, Tail: 300 * time.Millisecond},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if rep.Acquisitions == 0 || rep.Faults["kill-empty"] != 4 {
 			t.Errorf("%s: %d acquisitions, faults %v", s.Name(), rep.Acquisitions, rep.Faults)
 		}

@@ -2,16 +2,14 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
+	"github.com/seed-624411e5/redlock/bench/internal/cli"
 	"github.com/seed-624411e5/redlock/bench/internal/report"
 	"github.com/seed-624411e5/redlock/chaos/plan"
 )
@@ -158,11 +156,8 @@ func (s section) reachFirst() string {
 	return fmt.Sprintf(", which %d of these %d faults can reach", reach, all)
 }
 
-// writeJSON does nothing without a path. It returns an error if the file could not be written completely.
-func writeJSON(path string, facts []string, sections []section) (err error) {
-	if path == "" {
-		return nil
-	}
+// writeJSON does nothing without a path.
+func writeJSON(path string, facts []string, sections []section) error {
 	all := struct {
 		Machine []string `json:"machine"`
 		Results []result `json:"results"`
@@ -170,12 +165,5 @@ func writeJSON(path string, facts []string, sections []section) (err error) {
 	for _, s := range sections {
 		all.Results = append(all.Results, s.results...)
 	}
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	enc := json.NewEncoder(f)
-	enc.SetIndent("", "  ")
-	return enc.Encode(all)
+	return cli.WriteJSON(path, all)
 }

@@ -12,18 +12,17 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/rs/zerolog"
 
+	"github.com/seed-624411e5/redlock/bench/internal/cli"
+	"github.com/seed-624411e5/redlock/bench/internal/rivals"
 	"github.com/seed-624411e5/redlock/chaos"
-	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/masters"
 	"github.com/seed-624411e5/redlock/chaos/plan"
 	"github.com/seed-624411e5/redlock/chaos/workload"
@@ -40,17 +39,9 @@ type lock struct {
 func locks() []lock {
 	return []lock{
 		{chaos.Redlock(), "process", 3, "this library with its default options, on 3 Redis servers"},
-		{etcdMutex{}, "etcd", 3, "concurrency.Mutex of etcd's client with sessions of 2 s, on a cluster of 3"},
-		{advisory{}, "postgres", 1, "pg_advisory_lock over pgx on one PostgreSQL server"},
+		{rivals.EtcdMutex(), "etcd", 3, "concurrency.Mutex of etcd's client with sessions of 2 s, on a cluster of 3"},
+		{rivals.Advisory(), "postgres", 1, "pg_advisory_lock over pgx on one PostgreSQL server"},
 	}
-}
-
-// plainOr is the Supports of a lock with plain holds and perhaps others.
-func plainOr(name string, kind history.Kind, others ...history.Kind) error {
-	if kind == history.Plain || slices.Contains(others, kind) {
-		return nil
-	}
-	return fmt.Errorf("%w: %s has no %s locks", workload.ErrUnsupported, name, kind)
 }
 
 func main() {
@@ -61,13 +52,9 @@ func main() {
 		subjects = append(subjects, l.Subject)
 	}
 	workload.Main(subjects...)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "servers:", err)
-		os.Exit(1)
-	}
+	cli.Main(func(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+		return cli.Status(stderr, "servers", run(ctx, args, stdout, stderr), cli.Failed)
+	})
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {

@@ -11,14 +11,18 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
+	"github.com/seed-624411e5/redlock/bench/internal/rivals"
 	"github.com/seed-624411e5/redlock/chaos/masters"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
+
+var must = locktest.Must
 
 func TestMain(m *testing.M) {
 	zerolog.SetGlobalLevel(zerolog.Disabled)
-	workload.Main(etcdMutex{}, advisory{})
+	workload.Main(rivals.EtcdMutex(), rivals.Advisory())
 	goleak.VerifyTestMain(m)
 }
 
@@ -31,9 +35,7 @@ func opened(t *testing.T, s workload.Subject, open masters.Factory, n int) (flee
 	if errors.Is(err, masters.ErrUnavailable) {
 		redistest.NothingTested(t, err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := fleet.Close(); err != nil {
 			t.Error(err)
@@ -42,9 +44,7 @@ func opened(t *testing.T, s workload.Subject, open masters.Factory, n int) (flee
 	var lockers []workload.Locker
 	for range 2 {
 		l, err := s.Open(t.Context(), fleet.Addrs())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 			defer cancel()
@@ -65,8 +65,8 @@ func TestEachLockExcludesIsObservedAndSurvivesARestartIfItClaimsTo(t *testing.T)
 		// kept: its locks live on when all servers are killed and started again.
 		kept bool
 	}{
-		{etcdMutex{}, openEtcd, 3, true},
-		{advisory{}, openPostgres, 1, false},
+		{rivals.EtcdMutex(), openEtcd, 3, true},
+		{rivals.Advisory(), openPostgres, 1, false},
 	} {
 		t.Run(x.subject.Name(), func(t *testing.T) {
 			fleet, a, b := opened(t, x.subject, x.open, x.servers)
@@ -74,9 +74,7 @@ func TestEachLockExcludesIsObservedAndSurvivesARestartIfItClaimsTo(t *testing.T)
 			once := request
 			once.Once = true
 			hold, err := a.Acquire(t.Context(), request)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if _, err := b.Acquire(t.Context(), once); !errors.Is(err, workload.ErrHeld) {
 				t.Errorf("a second one: %v, want ErrHeld", err)
 			}
@@ -113,9 +111,7 @@ func killAll(t *testing.T, fleet *masters.Fleet) {
 	var killed []masters.Injection
 	for _, m := range fleet.Masters {
 		on, err := m.Inject(t.Context(), masters.Kill, masters.Params{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		killed = append(killed, on)
 	}
 	healed := make(chan error, len(killed))
@@ -123,9 +119,7 @@ func killAll(t *testing.T, fleet *masters.Fleet) {
 		go func() { healed <- on.Heal(t.Context()) }()
 	}
 	for range killed {
-		if err := <-healed; err != nil {
-			t.Fatal(err)
-		}
+		must(t, <-healed)
 	}
 }
 

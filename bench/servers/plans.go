@@ -14,9 +14,6 @@ const (
 	ttl = 2 * sec
 )
 
-// unbounded is the remaining time of a hold without a bound.
-const unbounded = time.Hour
-
 // plans are the plans for every lock. They are within a lock's assumptions: servers keep the data that they confirmed.
 func plans(servers int) []*plan.Plan {
 	everybody := func(at, last plan.Duration, fault string) plan.Step {

@@ -10,17 +10,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/seed-624411e5/redlock/bench/internal/cli"
 )
 
 const (
@@ -36,10 +34,7 @@ const masters = 5
 
 func main() {
 	logging.Disable() // connections break by the hundred
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(status)
+	cli.Main(run)
 }
 
 type settings struct {
@@ -74,8 +69,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		err = fmt.Errorf("-for, -every, -rest and -lockers have to be positive")
 	}
 	if err != nil {
-		fmt.Fprintln(stderr, "soak:", err)
-		return exitUsage
+		return cli.Status(stderr, "soak", err, exitUsage)
 	}
 	return s.soak(ctx, stdout, stderr)
 }
@@ -83,18 +77,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func (s settings) soak(ctx context.Context, stdout, stderr io.Writer) int {
 	seen, err := observe(ctx, s, stdout)
 	if err != nil {
-		fmt.Fprintln(stderr, "soak:", err)
-		return exitSetup
+		return cli.Status(stderr, "soak", err, exitSetup)
 	}
-	if s.json != "" {
-		err = writeJSON(s.json, seen)
-	}
+	err = cli.WriteJSON(s.json, seen)
 	if s.plot != "" {
 		err = errors.Join(err, seen.draw(s.plot))
 	}
 	if err != nil {
-		fmt.Fprintln(stderr, "soak:", err)
-		return exitSetup
+		return cli.Status(stderr, "soak", err, exitSetup)
 	}
 	fmt.Fprintln(stdout, seen)
 	grew, unshown := seen.grew(), seen.unshown()
@@ -112,12 +102,4 @@ func (s settings) soak(ctx context.Context, stdout, stderr io.Writer) int {
 	}
 	fmt.Fprintln(stdout, "flat")
 	return exitFlat
-}
-
-func writeJSON(file string, v any) error {
-	raw, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, append(raw, '\n'), 0o600)
 }

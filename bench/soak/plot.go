@@ -3,13 +3,15 @@ package main
 import (
 	"fmt"
 	"image/color"
-	"os"
+	"io"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/seed-624411e5/redlock/bench/internal/cli"
 )
 
 const (
@@ -18,7 +20,7 @@ const (
 )
 
 // draw draws the observation, a row for each quantity.
-func (o *observation) draw(file string) (err error) {
+func (o *observation) draw(file string) error {
 	rows := quantities()
 	var column [][]*plot.Plot
 	for _, m := range rows {
@@ -41,15 +43,8 @@ func (o *observation) draw(file string) (err error) {
 	for i, row := range plot.Align(column, tiles, draw.New(canvas)) {
 		column[i][0].Draw(row[0])
 	}
-	f, err := os.Create(file)
-	if err != nil {
+	return cli.WriteFile(file, func(w io.Writer) error {
+		_, err := canvas.WriteTo(w)
 		return err
-	}
-	defer func() {
-		if closed := f.Close(); err == nil {
-			err = closed
-		}
-	}()
-	_, err = canvas.WriteTo(f)
-	return err
+	})
 }

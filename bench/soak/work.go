@@ -14,7 +14,7 @@ import (
 
 const ttl = 3 * time.Second
 
-// work is one way in which programs use locks.
+// work is one way to use locks.
 type work struct {
 	name    string
 	workers int // for each Locker
@@ -83,13 +83,10 @@ func under(ctx context.Context, l *redlock.Locker, key string, do func(ctx conte
 func nothing(context.Context) {}
 
 // tally counts successes and failures, by name.
-type tally struct {
-	names []string
-	did   map[string]*[2]atomic.Int64
-}
+type tally struct{ did map[string]*[2]atomic.Int64 }
 
 func newTally(names ...string) *tally {
-	t := &tally{names: names, did: make(map[string]*[2]atomic.Int64)}
+	t := &tally{did: make(map[string]*[2]atomic.Int64)}
 	for _, name := range names {
 		t.did[name] = new([2]atomic.Int64)
 	}

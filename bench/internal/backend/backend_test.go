@@ -18,7 +18,10 @@ import (
 
 	"github.com/seed-624411e5/redlock/bench/internal/backend"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
+
+var must = locktest.Must
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -27,20 +30,14 @@ func started(t *testing.T, start func(dir string) (*backend.Cluster, error)) (cl
 	t.Helper()
 	//nolint:usetesting // PostgreSQL's user can't reach what testing makes
 	dir, err := os.MkdirTemp("", "redlock-backend-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.Chmod(dir, 0o755))
 	cluster, err = start(dir)
 	if errors.Is(err, backend.ErrNotInstalled) {
 		_ = os.RemoveAll(dir)
 		redistest.NothingTested(t, err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return cluster, dir
 }
 
@@ -70,17 +67,11 @@ func gone(t *testing.T, cluster *backend.Cluster, dir string) {
 func TestEtcdServesWithOneMemberStoppedAndLeavesNothing(t *testing.T) {
 	cluster, dir := started(t, func(dir string) (*backend.Cluster, error) { return backend.Etcd(t.Context(), dir, 3) })
 	leader, err := backend.EtcdLeader(t.Context(), cluster.Addrs())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	victim, other := cluster.Servers[(leader+1)%3], cluster.Servers[(leader+2)%3]
-	if err := victim.Pause(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, victim.Pause())
 	client, err := backend.EtcdClient([]string{other.Addr()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	redistest.Eventually(t, time.Minute, func() bool { // an election on a busy machine takes time
 		_, err := client.Put(t.Context(), "key", "value")
 		return err == nil
@@ -102,18 +93,12 @@ func TestPostgresKeepsItsDataThroughAKillAndLeavesNothing(t *testing.T) {
 		_, err = conn.Exec(t.Context(), sql)
 		return errors.Join(err, conn.Close(t.Context()))
 	}
-	if err := ask(`CREATE TABLE kept (n int)`); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ask(`CREATE TABLE kept (n int)`))
+	must(t, server.Kill())
 	if err := ask(`SELECT 1`); err == nil {
 		t.Error("it answers after it was killed")
 	}
-	if err := server.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Start(t.Context()))
 	if err := ask(`INSERT INTO kept VALUES (1)`); err != nil {
 		t.Errorf("after a restart: %v", err)
 	}
@@ -134,9 +119,7 @@ func sharedMemory(t *testing.T, pid string) (n int) {
 		return 0
 	}
 	text, err := os.ReadFile("/proc/sysvipc/shm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const creator = 4 // key shmid perms size cpid …
 	for line := range strings.Lines(string(text)) {
 		if fields := strings.Fields(line); len(fields) > creator && fields[creator] == pid {

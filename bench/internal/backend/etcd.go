@@ -24,7 +24,7 @@ func Etcd(ctx context.Context, dir string, n int) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("etcd: %w: it is not on PATH (Debian: apt-get install etcd-server)", ErrNotInstalled)
 	}
-	c := &Cluster{Name: "etcd", Version: version(ctx, binary)}
+	c := &Cluster{Version: version(ctx, binary)}
 	if c.dir, err = os.MkdirTemp(dir, "redlock-etcd-"); err != nil {
 		return nil, err
 	}

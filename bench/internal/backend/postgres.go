@@ -26,7 +26,7 @@ func Postgres(ctx context.Context, dir string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{Name: "PostgreSQL", Version: version(ctx, postgres)}
+	c := &Cluster{Version: version(ctx, postgres)}
 	if c.dir, err = os.MkdirTemp(dir, "redlock-postgres-"); err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/seed-624411e5/redlock/bench/internal/parallel"
 	"github.com/seed-624411e5/redlock/internal/localport"
 	"github.com/seed-624411e5/redlock/internal/process"
 )
@@ -179,10 +180,10 @@ func (s *Server) Stop() error {
 
 // Cluster is the servers of one service, and the directory of their data.
 type Cluster struct {
-	// Name is the name of the service, Version the program's own version text.
-	Name, Version string
-	Servers       []*Server
-	dir           string
+	// Version is the program's own version text.
+	Version string
+	Servers []*Server
+	dir     string
 }
 
 // Addrs are the addresses of the servers.
@@ -206,13 +207,8 @@ func (c *Cluster) Close() error {
 // start starts all servers at the same time, because members of a cluster wait for each other. If it fails, it closes
 // the cluster.
 func (c *Cluster) start(ctx context.Context) error {
-	errs := make([]error, len(c.Servers))
-	var group sync.WaitGroup
-	for i, s := range c.Servers {
-		group.Go(func() { errs[i] = s.Start(ctx) })
-	}
-	group.Wait()
-	if err := errors.Join(errs...); err != nil {
+	err := parallel.Each(len(c.Servers), func(i int) error { return c.Servers[i].Start(ctx) })
+	if err != nil {
 		return errors.Join(err, c.Close())
 	}
 	return nil

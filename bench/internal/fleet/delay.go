@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/Shopify/toxiproxy/v2"
@@ -14,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/seed-624411e5/redlock/bench/internal/measure"
+	"github.com/seed-624411e5/redlock/bench/internal/parallel"
 )
 
 // Delayed is a set of proxies in this process. Each delays the answers of one master. The proxies share the machine's
@@ -67,13 +67,11 @@ const (
 // timers. Each figure is the median of several PINGs, and of more if there is time before during ends. With nil, Pings
 // sends the least number.
 func (d *Delayed) Pings(ctx context.Context, during <-chan struct{}) ([]time.Duration, error) {
-	out, errs := make([]time.Duration, len(d.addrs)), make([]error, len(d.addrs))
-	var wg sync.WaitGroup
-	for i, addr := range d.addrs {
-		wg.Go(func() { out[i], errs[i] = ping(ctx, addr, during) })
-	}
-	wg.Wait()
-	return out, errors.Join(errs...)
+	out := make([]time.Duration, len(d.addrs))
+	return out, parallel.Each(len(out), func(i int) (err error) {
+		out[i], err = ping(ctx, d.addrs[i], during)
+		return err
+	})
 }
 
 func ping(ctx context.Context, addr string, during <-chan struct{}) (time.Duration, error) {

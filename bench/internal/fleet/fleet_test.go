@@ -9,7 +9,10 @@ import (
 
 	"github.com/seed-624411e5/redlock/bench/internal/fleet"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
+
+var must = locktest.Must
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -25,9 +28,7 @@ func TestAttachRefusesInvalidListsOfMasters(t *testing.T) {
 
 func TestServersOfOthersAreNotStopped(t *testing.T) {
 	f, err := fleet.Attach([]string{"127.0.0.1:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := f.Pause(0); !errors.Is(err, fleet.ErrNotOurs) {
 		t.Errorf("Pause: %v", err)
 	}
@@ -43,9 +44,7 @@ func TestOnlyMastersWithADelayAnswerLate(t *testing.T) {
 	servers := redistest.StartN(t, 2)
 	const late = 30 * time.Millisecond
 	d, err := fleet.Delay([]string{servers[0].Addr(), servers[1].Addr()}, []time.Duration{0, late})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() {
 		if err := d.Close(); err != nil {
 			t.Error(err)
@@ -55,9 +54,7 @@ func TestOnlyMastersWithADelayAnswerLate(t *testing.T) {
 		t.Errorf("addresses %v", addrs)
 	}
 	pings, err := d.Pings(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if pings[0] >= late || pings[1] < late {
 		t.Errorf("PINGs took %v, want the second one, and only it, to take %v", pings, late)
 	}

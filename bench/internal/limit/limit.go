@@ -11,10 +11,11 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/bench/internal/parallel"
 )
 
 // ErrNotInstalled means that there is no redis-benchmark on PATH.
@@ -90,13 +91,11 @@ func average(ctx context.Context, bin string, addrs []string, d time.Duration, c
 
 func together(ctx context.Context, bin string, addrs []string, requests int, command []string) (float64, error) {
 	rates := make([]float64, len(addrs))
-	errs := make([]error, len(addrs))
-	var wg sync.WaitGroup
-	for i, addr := range addrs {
-		wg.Go(func() { rates[i], errs[i] = one(ctx, bin, addr, requests, command) })
-	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
+	err := parallel.Each(len(addrs), func(i int) (err error) {
+		rates[i], err = one(ctx, bin, addrs[i], requests, command)
+		return err
+	})
+	if err != nil {
 		return 0, err
 	}
 	sum := 0.0

@@ -54,7 +54,7 @@ func (c Cohort) Run(ctx context.Context, clients []subject.Client) (Passed, erro
 	ctx, cancel := context.WithTimeout(ctx, c.Duration)
 	defer cancel()
 	r := &cohort{
-		Cohort: c, grants: grants{key: c.Key, ttl: c.TTL}, start: time.Now(), away: measure.NewRecorder(),
+		Cohort: c, asker: asker{ttl: c.TTL}, start: time.Now(), away: measure.NewRecorder(),
 		clients: make([]cohortClient, len(clients)),
 	}
 	r.holder.Store(nobody)
@@ -66,27 +66,22 @@ func (c Cohort) Run(ctx context.Context, clients []subject.Client) (Passed, erro
 			workers.Go(func() { r.contend(ctx, i, j, client) })
 		}
 	}
-	ended := make(chan struct{})
-	go func() {
-		workers.Wait()
-		close(ended)
-	}()
 	<-ctx.Done()
 	elapsed := time.Since(r.start)
-	if !waitFor(context.Background(), ended, drain) {
-		return Passed{}, fmt.Errorf("load: goroutines had not ended %v after the load", drain)
+	if err := drained(ended(&workers), "goroutines"); err != nil {
+		return Passed{}, err
 	}
 	return r.passed(elapsed), nil
 }
 
-// nobody is the value of holder, and of the client that had the key last, before the first grant.
+// nobody is the number of no client. Before the first grant it stands for the holder and for the last holder.
 const nobody = -1
 
 // cohort is a running Cohort. Only the holder of the key writes last, left and moves, so the lock itself orders the
 // writes. The fields are atomic, so that the harness detects a lock with two holders without a data race.
 type cohort struct {
 	Cohort
-	grants
+	asker
 	start    time.Time
 	clients  []cohortClient
 	holder   atomic.Int64 // the goroutine that holds the key
@@ -112,7 +107,7 @@ func (r *cohort) contend(ctx context.Context, i, j int, client subject.Client) {
 	id := int64(i*r.Goroutines + j)
 	asked := time.Since(r.start)
 	for ctx.Err() == nil {
-		handle := r.grant(ctx, client)
+		handle := r.grant(ctx, client, r.Key)
 		granted := time.Since(r.start)
 		me.wait.Record(granted - asked)
 		if handle == nil {
@@ -127,10 +122,7 @@ func (r *cohort) contend(ctx context.Context, i, j int, client subject.Client) {
 		asked = time.Since(r.start)
 		r.clients[i].left.Store(int64(asked))
 		r.holder.Store(nobody)
-		// The end of the run must not cut off the last holder's release.
-		if err := handle.Release(context.WithoutCancel(ctx)); err != nil {
-			r.failed(ctx, err)
-		}
+		r.giveBack(ctx, handle)
 	}
 }
 
@@ -147,7 +139,7 @@ func (r *cohort) arrive(i int, granted time.Duration) {
 
 // passed sums up when all goroutines have ended, elapsed after the start.
 func (r *cohort) passed(elapsed time.Duration) Passed {
-	out := Passed{Overlaps: r.overlaps.Load(), Errors: r.errs.Load(), FairnessWithin: 1}
+	out := Passed{Overlaps: r.overlaps.Load(), Errors: r.Count(), FirstError: r.First(), FairnessWithin: 1}
 	var waits []measure.Latency
 	var shares []int64
 	total := int64(0)
@@ -166,9 +158,6 @@ func (r *cohort) passed(elapsed time.Duration) Passed {
 		if r.last.Load() != int64(i+1) { // it was waiting at the end
 			r.away.Record(i, elapsed-time.Duration(r.clients[i].left.Load()))
 		}
-	}
-	if first := r.first.Load(); first != nil {
-		out.FirstError = *first
 	}
 	out.Wait, out.Away, out.Fairness = measure.Merge(waits...), r.away.Snapshot(), measure.Jain(shares)
 	out.PerSecond, out.MovesPerSecond = float64(total)/elapsed.Seconds(), float64(r.moves.Load())/elapsed.Seconds()

@@ -2,7 +2,6 @@ package load
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -42,43 +41,27 @@ type Handoff struct {
 
 // Run has all clients compete, each from one goroutine, as separate processes would. The error is about the harness,
 // never about the subject.
-func (c Contention) Run(ctx context.Context, clients []subject.Client, heal func() error) (Handoff, error) {
+func (c Contention) Run(ctx context.Context, clients []subject.Client) (Handoff, error) {
 	if len(clients) == 0 || c.Duration <= 0 {
 		return Handoff{}, fmt.Errorf("load: %d clients for %v make no contention", len(clients), c.Duration)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Duration)
 	defer cancel()
 	r := &contention{
-		Contention: c, grants: grants{key: c.Key, ttl: c.TTL}, seen: measure.NewHandoffs(len(clients)),
-		wait: measure.NewRecorder(),
+		Contention: c, asker: asker{ttl: c.TTL}, seen: measure.NewHandoffs(len(clients)), wait: measure.NewRecorder(),
 	}
 	start := time.Now()
 	var workers sync.WaitGroup
 	for i, client := range clients {
 		workers.Go(func() { r.contend(ctx, i, client) })
 	}
-	ended := make(chan struct{})
-	go func() {
-		workers.Wait()
-		close(ended)
-	}()
 	<-ctx.Done()
 	elapsed := time.Since(start)
 	stats := r.seen.Stats()
-
-	var err error
-	if !waitFor(context.Background(), ended, drain) {
-		err = fmt.Errorf("load: contenders had not ended %v after the load", drain)
-	}
-	if heal != nil {
-		err = errors.Join(err, heal())
-	}
+	err := drained(ended(&workers), "contenders")
 	out := Handoff{
 		HandoffStats: stats, Wait: r.wait.Snapshot(), Waiting: r.waiting.Load(),
-		Fairness: measure.Jain(stats.Grants), Errors: r.errs.Load(),
-	}
-	if first := r.first.Load(); first != nil {
-		out.FirstError = *first
+		Fairness: measure.Jain(stats.Grants), Errors: r.Count(), FirstError: r.First(),
 	}
 	// The grants at the time limit count, but an overlap is an overlap even after it.
 	out.Overlaps = r.seen.Stats().Overlaps
@@ -90,7 +73,7 @@ func (c Contention) Run(ctx context.Context, clients []subject.Client, heal func
 
 type contention struct {
 	Contention
-	grants
+	asker
 	seen    *measure.Handoffs
 	wait    *measure.Recorder
 	waiting atomic.Int64
@@ -99,7 +82,7 @@ type contention struct {
 func (r *contention) contend(ctx context.Context, i int, client subject.Client) {
 	for ctx.Err() == nil {
 		asked := time.Now()
-		handle := r.grant(ctx, client)
+		handle := r.grant(ctx, client, r.Key)
 		granted := time.Now()
 		r.wait.Record(i, granted.Sub(asked))
 		if handle == nil {
@@ -110,37 +93,6 @@ func (r *contention) contend(ctx context.Context, i int, client subject.Client) 
 		Wait(context.WithoutCancel(ctx), r.Hold)
 		now := time.Now()
 		r.seen.Releasing(now, now.Sub(granted))
-		// The end of the run must not cut off the last holder's release.
-		if err := handle.Release(context.WithoutCancel(ctx)); err != nil {
-			r.failed(ctx, err)
-		}
+		r.giveBack(ctx, handle)
 	}
-}
-
-// grants acquires a key for contenders, and counts failures.
-type grants struct {
-	key   string
-	ttl   time.Duration
-	errs  atomic.Int64
-	first atomic.Pointer[error]
-}
-
-func (g *grants) grant(ctx context.Context, client subject.Client) subject.Handle {
-	for ctx.Err() == nil {
-		h, err := client.Acquire(ctx, g.key, g.ttl)
-		if err == nil {
-			return h
-		}
-		g.failed(ctx, err)
-		Wait(ctx, failurePause)
-	}
-	return nil
-}
-
-func (g *grants) failed(ctx context.Context, err error) {
-	if ctx.Err() != nil {
-		return
-	}
-	g.errs.Add(1)
-	g.first.CompareAndSwap(nil, &err)
 }

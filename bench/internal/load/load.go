@@ -20,6 +20,7 @@ package load
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -69,12 +70,12 @@ type Sample struct {
 	FirstError error
 }
 
-// Run drives client until the load is over or ctx ends. The error is about the harness (workers that never came back,
-// an invalid load), never about the subject, whose errors are counted.
+// Run drives client until the load is over or ctx ends. The error is about the harness: workers that never came
+// back, or an invalid load. Errors of the subject are counted instead.
 //
 // Run calls heal once, after the measurement, while operations may still hang, for example in a stopped master. heal
 // must make them end; it may be nil. Run then waits for its workers for at most 30 s.
-func (l Load) Run(ctx context.Context, client subject.Client, heal func() error) (Sample, error) {
+func (l Load) Run(ctx context.Context, client subject.Client, heal func() error) (s Sample, err error) {
 	if l.Workers < 1 || l.Duration <= 0 || l.Rate < 0 {
 		return Sample{}, fmt.Errorf("load: %d workers for %v at %g cycles/s make no load", l.Workers, l.Duration,
 			l.Rate)
@@ -85,11 +86,7 @@ func (l Load) Run(ctx context.Context, client subject.Client, heal func() error)
 	for w := range l.Workers {
 		r.workers.Go(func() { r.work(ctx, w) })
 	}
-	ended := make(chan struct{})
-	go func() {
-		r.workers.Wait()
-		close(ended)
-	}()
+	ended := ended(&r.workers)
 
 	var before, after runtime.MemStats
 	Wait(ctx, time.Until(r.begin))
@@ -99,10 +96,14 @@ func (l Load) Run(ctx context.Context, client subject.Client, heal func() error)
 	opsInWindow := r.ops.Load()
 	waitFor(ctx, ended, l.Bound)
 
-	s := r.sample(time.Now())
+	s = r.sample(time.Now())
 	if opsInWindow > 0 {
 		s.AllocsPerOp = float64(after.Mallocs-before.Mallocs) / float64(opsInWindow)
 		s.BytesPerOp = float64(after.TotalAlloc-before.TotalAlloc) / float64(opsInWindow)
 	}
-	return s, r.finish(cancel, heal, ended)
+	cancel()
+	if heal != nil {
+		err = heal()
+	}
+	return s, errors.Join(err, drained(ended, "workers"))
 }

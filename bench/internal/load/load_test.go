@@ -11,16 +11,17 @@ import (
 	"github.com/seed-624411e5/redlock/bench/internal/fake"
 	"github.com/seed-624411e5/redlock/bench/internal/load"
 	"github.com/seed-624411e5/redlock/bench/internal/subject"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
+
+var must = locktest.Must
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func open(t *testing.T, s subject.Subject) subject.Client {
 	t.Helper()
 	c, err := s.Open(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -33,9 +34,7 @@ func standard() load.Load {
 
 func TestClosedLoopCountsCyclesAndTheirTimes(t *testing.T) {
 	s, err := standard().Run(t.Context(), open(t, &fake.Subject{Delay: 2 * time.Millisecond}), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if s.Ops < 4 || s.Ops > 4*31 {
 		t.Errorf("%d cycles of at least 2ms by 4 workers in 60ms", s.Ops)
 	}
@@ -64,9 +63,7 @@ func TestALockThatIsStuckIsGivenUpAndReported(t *testing.T) {
 		close(stuck)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if took := time.Since(begun); took > 5*time.Second {
 		t.Errorf("the run took %v", took)
 	}
@@ -84,9 +81,7 @@ func TestOpenLoopMeasuresFromTheIntendedStart(t *testing.T) {
 	l := standard()
 	l.Workers, l.Warmup, l.Rate, l.Duration = 1, 0, 500, 200*time.Millisecond
 	s, err := l.Run(t.Context(), open(t, &fake.Subject{Delay: 20 * time.Millisecond}), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if total := s.Ops + s.Unfinished; total < 95 || total > 101 {
 		t.Errorf("%d cycles accounted for, want the 100 that were due", total)
 	}
@@ -99,9 +94,7 @@ func TestOpenLoopKeepsItsRate(t *testing.T) {
 	l := standard()
 	l.Rate, l.Duration, l.Warmup = 200, 250*time.Millisecond, 0
 	s, err := l.Run(t.Context(), open(t, &fake.Subject{}), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if total := s.Ops + s.Unfinished; total < 49 || total > 51 {
 		t.Errorf("%d cycles in 250ms at 200/s, want 50", total)
 	}
@@ -109,9 +102,7 @@ func TestOpenLoopKeepsItsRate(t *testing.T) {
 
 func TestErrorsAreCountedAndTheCycleGoesOn(t *testing.T) {
 	s, err := standard().Run(t.Context(), open(t, &fake.Subject{Flaky: true}), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if s.Errors == 0 || !errors.Is(s.FirstError, fake.ErrFlaky) {
 		t.Errorf("%d errors, first %v; want some %v", s.Errors, s.FirstError, fake.ErrFlaky)
 	}

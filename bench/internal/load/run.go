@@ -2,8 +2,6 @@ package load
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"runtime"
 	"strconv"
 	"sync"
@@ -16,6 +14,7 @@ import (
 
 // run is one Load in progress.
 type run struct {
+	asker
 	load    Load
 	client  subject.Client
 	keys    [][]string
@@ -25,16 +24,15 @@ type run struct {
 	workers sync.WaitGroup
 
 	cycle, acquire, release *measure.Recorder
-	ops, errs               atomic.Int64
+	ops                     atomic.Int64
 	planned                 atomic.Int64 // the next start of the open loop
 
 	// started has, for each worker, the beginning of its cycle in nanoseconds after launch. It is idle between cycles,
 	// and over when the measurement has ended.
 	started []atomic.Int64
 
-	mu       sync.Mutex
-	lastEnd  time.Time // of the cycles that ended after end
-	firstErr error
+	mu      sync.Mutex
+	lastEnd time.Time // of the cycles that ended after end
 }
 
 // The marks of a worker without a cycle.
@@ -45,7 +43,7 @@ const (
 
 func newRun(l Load, client subject.Client) *run {
 	r := &run{
-		load: l, client: client,
+		asker: asker{ttl: l.TTL}, load: l, client: client,
 		cycle: measure.NewRecorder(), acquire: measure.NewRecorder(), release: measure.NewRecorder(),
 		started: make([]atomic.Int64, l.Workers), keys: make([][]string, l.Workers),
 	}
@@ -60,22 +58,6 @@ func newRun(l Load, client subject.Client) *run {
 	r.begin = r.launch.Add(l.Warmup)
 	r.end = r.begin.Add(l.Duration)
 	return r
-}
-
-// If a subject ignores its context, its late operations end when the master answers again or with the client's own
-// timeouts and retries. Half a minute is more than any client needs.
-const drain = 30 * time.Second
-
-func (r *run) finish(cancel context.CancelFunc, heal func() error, ended <-chan struct{}) error {
-	cancel()
-	var err error
-	if heal != nil {
-		err = heal()
-	}
-	if !waitFor(context.Background(), ended, drain) {
-		err = errors.Join(err, fmt.Errorf("load: workers had not ended %v after the load", drain))
-	}
-	return err
 }
 
 func (r *run) work(ctx context.Context, w int) {
@@ -97,12 +79,12 @@ func (r *run) plan(nth int64) time.Time {
 	return r.launch.Add(time.Duration(float64(nth) / r.load.Rate * float64(time.Second)))
 }
 
-// oneCycle acquires and releases key. It records the cycle if it ended inside the measured time, even if it started
-// earlier: a cycle that began in the warm-up and hangs through the whole measurement must not be lost.
+// oneCycle acquires and releases key. It records the cycle if it ended inside the measured time. The cycle may have
+// started earlier: one that hangs from the warm-up to the end of the measurement must not be lost.
 func (r *run) oneCycle(ctx context.Context, w int, key string, start time.Time) {
 	mark := int64(start.Sub(r.launch)) + 1 // never 0, which is idle
 	r.started[w].CompareAndSwap(idle, mark)
-	handle := r.grant(ctx, key)
+	handle := r.grant(ctx, r.client, key)
 	if handle == nil {
 		return // ctx ended; the mark stays, so the cycle counts as unfinished
 	}
@@ -128,37 +110,11 @@ func (r *run) oneCycle(ctx context.Context, w int, key string, start time.Time) 
 	}
 }
 
-// grant asks until it gets the key; it returns nil if ctx ends first.
-func (r *run) grant(ctx context.Context, key string) subject.Handle {
-	for ctx.Err() == nil {
-		h, err := r.client.Acquire(ctx, key, r.load.TTL)
-		if err == nil {
-			return h
-		}
-		r.failed(ctx, err)
-		Wait(ctx, failurePause)
-	}
-	return nil
-}
-
-// failed counts an error, unless it is the end of the measurement.
-func (r *run) failed(ctx context.Context, err error) {
-	if ctx.Err() != nil {
-		return
-	}
-	r.errs.Add(1)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.firstErr == nil {
-		r.firstErr = err
-	}
-}
-
 // sample closes the measurement.
 func (r *run) sample(now time.Time) Sample {
 	unfinished := r.abandon(now)
 	r.mu.Lock()
-	last, first := r.lastEnd, r.firstErr
+	last := r.lastEnd
 	r.mu.Unlock()
 
 	elapsed := max(r.load.Duration, last.Sub(r.begin))
@@ -167,7 +123,7 @@ func (r *run) sample(now time.Time) Sample {
 	}
 	s := Sample{
 		Cycle: r.cycle.Snapshot(), Acquire: r.acquire.Snapshot(), Release: r.release.Snapshot(),
-		Ops: r.ops.Load(), Errors: r.errs.Load(), Unfinished: unfinished, FirstError: first,
+		Ops: r.ops.Load(), Errors: r.Count(), Unfinished: unfinished, FirstError: r.First(),
 	}
 	s.OpsPerSecond = float64(s.Ops) / elapsed.Seconds()
 	return s
@@ -197,30 +153,4 @@ func (r *run) abandon(now time.Time) int64 {
 		record(int(nth), r.plan(nth))
 	}
 	return unfinished
-}
-
-// Wait returns after d or when ctx ends.
-func Wait(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
-}
-
-// waitFor reports whether done was closed within d.
-func waitFor(ctx context.Context, done <-chan struct{}, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-done:
-		return true
-	case <-ctx.Done():
-	case <-t.C:
-	}
-	return false
 }

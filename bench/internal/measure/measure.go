@@ -29,7 +29,7 @@ const (
 type Recorder struct {
 	shard [shards]struct {
 		mu   sync.Mutex
-		hist *hdrhistogram.Histogram
+		hist *Histogram
 		_    [40]byte // keep two shards off one cache line
 	}
 }
@@ -38,7 +38,7 @@ type Recorder struct {
 func NewRecorder() *Recorder {
 	r := &Recorder{}
 	for i := range r.shard {
-		r.shard[i].hist = hdrhistogram.New(lowest, highest, digits)
+		r.shard[i].hist = NewHistogram()
 	}
 	return r
 }
@@ -46,11 +46,9 @@ func NewRecorder() *Recorder {
 // Record adds one duration. The worker only chooses a shard: any number is allowed. Safe for concurrent use.
 func (r *Recorder) Record(worker int, d time.Duration) {
 	s := &r.shard[uint(worker)%shards]
-	v := min(max(int64(d), lowest), highest)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// The value was clamped to the histogram's range, so there is no error left to return.
-	_ = s.hist.RecordValue(v)
+	s.hist.Record(d)
 }
 
 // Snapshot returns everything recorded so far. Safe for concurrent use; later records do not change the answer.
@@ -59,7 +57,7 @@ func (r *Recorder) Snapshot() Latency {
 	for i := range r.shard {
 		s := &r.shard[i]
 		s.mu.Lock()
-		h.Merge(s.hist)
+		h.Merge(s.hist.hist)
 		s.mu.Unlock()
 	}
 	return Latency{hist: h}

@@ -1,8 +1,8 @@
 package report
 
 import (
-	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +13,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/seed-624411e5/redlock/bench/internal/cli"
 )
 
 // Plots writes every chart into dir as two SVG files, TITLE-light.svg and TITLE-dark.svg. It makes dir if necessary.
@@ -40,7 +42,7 @@ func Plots(dir string, sections []Section) error {
 const legendLine = 0.6 * vg.Centimeter
 
 // save draws the chart into a file, with its legend.
-func (c chart) save(file string, t theme) (err error) {
+func (c chart) save(file string, t theme) error {
 	p, err := c.plot(t)
 	if err != nil {
 		return err
@@ -62,12 +64,10 @@ func (c chart) save(file string, t theme) (err error) {
 		legend.Add(s.name, line)
 	}
 	legend.Draw(draw.Crop(all, 1.5*vg.Centimeter, 0, 0, -height))
-	out, err := os.Create(file)
-	if err != nil {
+	return cli.WriteFile(file, func(w io.Writer) error {
+		_, err := canvas.WriteTo(w)
 		return err
-	}
-	_, err = canvas.WriteTo(out)
-	return errors.Join(err, out.Close())
+	})
 }
 
 // slug makes a file name of a title.

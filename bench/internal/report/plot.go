@@ -182,11 +182,11 @@ func throughput(rows []result.Row) chart {
 	points := map[string]plotter.XYs{}
 	limit, most, least := 0.0, 0.0, math.Inf(1)
 	for _, r := range rows {
-		switch {
+		switch rate := r.Figures[result.OpsPerS]; {
 		case r.Subject == "limit":
-			limit = r.OpsPerS
-		case r.OpsPerS > 0:
-			points[r.Subject] = append(points[r.Subject], plotter.XY{X: float64(r.Workers), Y: r.OpsPerS})
+			limit = rate
+		case rate > 0:
+			points[r.Subject] = append(points[r.Subject], plotter.XY{X: float64(r.Workers), Y: rate})
 			most, least = max(most, float64(r.Workers)), min(least, float64(r.Workers))
 		}
 	}

@@ -1,4 +1,4 @@
-// Package report shows rows to people: as tables in a terminal and as one self-contained HTML page.
+// Package report shows rows to people: as tables in a terminal and as plots in SVG files.
 package report
 
 import (

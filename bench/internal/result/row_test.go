@@ -24,19 +24,20 @@ func slices() []result.Slice {
 	boom := errors.New("boom")
 	return []result.Slice{
 		{
-			OpsPerSecond: 100, Latency: latency(time.Millisecond), Allocs: new(10.0), Errors: 1, FirstError: boom,
-			Extra: map[string]float64{"gap_p50_us": 5}, Count: map[string]int64{"overlaps": 1},
+			OpsPerSecond: 100, Latency: latency(time.Millisecond), Errors: 1, FirstError: boom,
+			Extra: map[string]float64{"gap_p50_us": 5, result.Allocs: 10}, Count: map[string]int64{"overlaps": 1},
 			Distributions: map[string]measure.Latency{"cycle": latency(time.Millisecond)},
 		},
 		{
-			OpsPerSecond: 300, Latency: latency(3 * time.Millisecond), Allocs: new(30.0), Errors: 2,
-			Extra: map[string]float64{"gap_p50_us": 7}, Worst: map[string]float64{"away_max_us": 9},
+			OpsPerSecond: 300, Latency: latency(3 * time.Millisecond), Errors: 2,
+			Extra: map[string]float64{"gap_p50_us": 7, result.Allocs: 30}, Worst: map[string]float64{"away_max_us": 9},
 			Count:         map[string]int64{"overlaps": 2},
 			Distributions: map[string]measure.Latency{"cycle": latency(3 * time.Millisecond)},
 		},
 		{
-			OpsPerSecond: 200, Latency: latency(2 * time.Millisecond), Allocs: new(20.0), Fairness: new(0.5),
-			Extra: map[string]float64{"gap_p50_us": 6}, Worst: map[string]float64{"away_max_us": 4},
+			OpsPerSecond: 200, Latency: latency(2 * time.Millisecond),
+			Extra: map[string]float64{"gap_p50_us": 6, result.Allocs: 20, result.Fairness: 0.5},
+			Worst: map[string]float64{"away_max_us": 4},
 		},
 	}
 }

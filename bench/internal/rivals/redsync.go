@@ -4,109 +4,63 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/go-redsync/redsync/v4"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-624411e5/redlock/bench/internal/subject"
-	"github.com/seed-624411e5/redlock/chaos/endpoint"
-	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// redsyncSubject is go-redsync as its README sets it up: mutexes over pools of go-redis clients. The only setting is
-// the expiry, because every subject gets the workload's.
-type redsyncSubject struct {
-	name    string
-	options []redsync.Option
-	client  redis.Options // Addr is set for each master
+// redsyncWith is go-redsync as its README sets it up: mutexes over pools of go-redis clients. The only setting of a
+// mutex is the expiry, because every subject gets the workload's.
+func redsyncWith(name string, set func(*redis.Options), options ...redsync.Option) workload.Subject {
+	return overRedis{rival{name: name}, func(masters []*redis.Options) *client {
+		var clients []*redis.Client
+		for _, m := range masters {
+			set(m)
+			clients = append(clients, redis.NewClient(m))
+		}
+		return redsyncOver(subject.RedsyncOver(clients, options...), len(masters))
+	}}
 }
 
+func asItIs(*redis.Options) {}
+
 // Redsync is go-redsync with its default settings, over go-redis with its default settings.
-func Redsync() workload.Subject { return redsyncSubject{name: "redsync"} }
+func Redsync() workload.Subject { return redsyncWith("redsync", asItIs) }
 
 // RedsyncFailFast is go-redsync with WithFailFast, which returns as soon as a round is decided.
 func RedsyncFailFast() workload.Subject {
-	return redsyncSubject{name: "redsync-failfast", options: []redsync.Option{redsync.WithFailFast(true)}}
+	return redsyncWith("redsync-failfast", asItIs, redsync.WithFailFast(true))
 }
 
 // RedsyncTuned is RedsyncFailFast with go-redis clients that end a request at redsync's timeout, a twentieth of the
 // expiry. By default go-redis ignores the deadline once a request is sent: it waits for its own 3 s and tries three
 // times more.
 func RedsyncTuned() workload.Subject {
-	return redsyncSubject{
-		name: "redsync-tuned", options: []redsync.Option{redsync.WithFailFast(true)},
-		client: redis.Options{ContextTimeoutEnabled: true, MaxRetries: -1},
-	}
+	return redsyncWith("redsync-tuned", func(o *redis.Options) { o.ContextTimeoutEnabled, o.MaxRetries = true, -1 },
+		redsync.WithFailFast(true))
 }
 
-// Name implements workload.Subject.
-func (s redsyncSubject) Name() string { return s.name }
-
-// RenewsHolds implements workload.Renewer.
-func (redsyncSubject) RenewsHolds() {}
-
-// Supports implements workload.Subject.
-func (s redsyncSubject) Supports(kind history.Kind) error { return plainOnly(s.name, kind) }
-
-// Open implements workload.Subject.
-func (s redsyncSubject) Open(_ context.Context, addrs []string) (workload.Locker, error) {
-	return s.over(subject.OpenRedsync(addrs, s.client, s.options...), len(addrs)), nil
-}
-
-// OpenSecured implements workload.Secured.
-func (s redsyncSubject) OpenSecured(_ context.Context, masters []endpoint.Endpoint) (workload.Locker, error) {
-	var clients []*redis.Client
-	for _, m := range masters {
-		reach, err := m.Options()
-		if err != nil {
-			for _, c := range clients {
-				err = errors.Join(err, c.Close())
-			}
-			return nil, err
-		}
-		own := s.client
-		own.Addr, own.Username, own.Password, own.DB, own.TLSConfig = reach.Addr, reach.Username, reach.Password,
-			reach.DB, reach.TLSConfig
-		own.Dialer = reach.Dialer
-		clients = append(clients, redis.NewClient(&own))
-	}
-	return s.over(subject.RedsyncOver(clients, s.options...), len(masters)), nil
-}
-
-func (s redsyncSubject) over(all *subject.RedsyncClient, masters int) *redsyncClient {
-	return &redsyncClient{client: client{connections: []io.Closer{all}}, subject: s, all: all, masters: masters}
-}
-
-type redsyncClient struct {
-	client
-	subject redsyncSubject
-	all     *subject.RedsyncClient
-	masters int
-}
-
-// Acquire implements workload.Locker. redsync stops after 32 tries; a caller that still wants the lock calls it again,
+// redsyncOver makes a client. redsync stops after 32 tries; a caller that still wants the lock calls it again at once,
 // as the comment on LockContext says.
-func (c *redsyncClient) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
-	if err := c.subject.Supports(r.Kind); err != nil {
-		return nil, err
-	}
-	m := c.all.NewMutex(r.Key, r.TTL)
-	lock := m.LockContext
-	if r.Once {
-		lock = m.TryLockContext
-	}
-	for {
-		err := lock(ctx)
-		if err == nil {
-			return c.keep(r, &redsyncLease{m, r.TTL, c.masters}, m.Value(), m.Until()), nil
+func redsyncOver(all *subject.RedsyncClient, masters int) *client {
+	c := &client{close: closing(all), pause: func() time.Duration { return 0 }}
+	c.try = func(ctx context.Context, r workload.Request) (workload.Hold, error) {
+		m := all.NewMutex(r.Key, r.TTL)
+		lock := m.LockContext
+		if r.Once {
+			lock = m.TryLockContext
 		}
-		if r.Once || ctx.Err() != nil {
-			return nil, errors.Join(ctx.Err(), refused(err, c.masters))
+		if err := lock(ctx); err != nil {
+			return nil, refused(err, masters)
 		}
+		l := &redsyncLock{m, r.TTL, masters}
+		return c.keep(r, &hold{owner: m.Value(), until: m.Until(), more: l.extend, give: l.release}), nil
 	}
+	return c
 }
 
 // refused translates an acquisition's error into the workload's words.
@@ -115,7 +69,7 @@ func refused(err error, masters int) error {
 	quorum := masters/2 + 1
 	switch {
 	case failed > masters-quorum:
-		return fmt.Errorf("%w: %w", workload.ErrNoQuorum, err)
+		return noQuorum(err)
 	case masters-failed-taken >= quorum: // a majority granted it, too late
 		return fmt.Errorf("%w: %w", workload.ErrExpired, err)
 	default:
@@ -132,7 +86,7 @@ func lost(err error, masters int) error {
 	case errors.Is(err, redsync.ErrExtendFailed): // a majority extended it, too late
 		return fmt.Errorf("%w: %w", workload.ErrExpired, err)
 	case failed > masters-(masters/2+1):
-		return fmt.Errorf("%w: %w", workload.ErrNoQuorum, err)
+		return noQuorum(err)
 	default:
 		return fmt.Errorf("%w: %w", workload.ErrLost, err)
 	}
@@ -163,14 +117,14 @@ func answers(err error) (failed, taken int) {
 	}
 }
 
-// redsyncLease is a mutex that is locked.
-type redsyncLease struct {
+// redsyncLock is a mutex that is locked.
+type redsyncLock struct {
 	mutex   *redsync.Mutex
 	expiry  time.Duration
 	masters int
 }
 
-func (l *redsyncLease) extend(ctx context.Context, ttl time.Duration) (time.Time, error) {
+func (l *redsyncLock) extend(ctx context.Context, ttl time.Duration) (time.Time, error) {
 	if ttl != l.expiry {
 		return time.Time{}, fmt.Errorf("%w: redsync extends by the mutex's expiry, %v", workload.ErrUnsupported,
 			l.expiry)
@@ -181,7 +135,7 @@ func (l *redsyncLease) extend(ctx context.Context, ttl time.Duration) (time.Time
 	return l.mutex.Until(), nil
 }
 
-func (l *redsyncLease) release(ctx context.Context) error {
+func (l *redsyncLock) release(ctx context.Context) error {
 	if ok, err := l.mutex.UnlockContext(ctx); !ok || err != nil {
 		return lost(err, l.masters)
 	}

@@ -15,7 +15,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/bench/internal/names"
 	"github.com/seed-624411e5/redlock/chaos"
+	"github.com/seed-624411e5/redlock/chaos/endpoint"
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
@@ -59,36 +63,115 @@ func All() []Rival {
 	}
 }
 
+// Names returns the names of all subjects.
+func Names() []string { return names.Of(All(), Rival.Name) }
+
 // Find returns the named subjects in the order of All. No names mean the default subjects.
-func Find(names []string) ([]Rival, error) {
-	var found []Rival
-	known := make([]string, 0, len(All()))
-	for _, r := range All() {
-		known = append(known, r.Name())
-		if slices.Contains(names, r.Name()) || len(names) == 0 && r.Default {
-			found = append(found, r)
+func Find(wanted []string) ([]Rival, error) {
+	for _, n := range wanted {
+		if !slices.Contains(Names(), n) {
+			return nil, fmt.Errorf("rivals: no subject %q; there are %s", n, strings.Join(Names(), ", "))
 		}
 	}
-	for _, n := range names {
-		if !slices.Contains(known, n) {
-			return nil, fmt.Errorf("rivals: no subject %q; there are %s", n, strings.Join(known, ", "))
-		}
-	}
-	return found, nil
+	return slices.DeleteFunc(All(), func(r Rival) bool {
+		return !slices.Contains(wanted, r.Name()) && (len(wanted) > 0 || !r.Default)
+	}), nil
 }
 
-// plainOnly is the Supports of a library that has only the plain lock.
-func plainOnly(name string, kind history.Kind) error {
-	if kind == history.Plain {
+// rival implements workload.Subject for a library that renews holds. It has plain locks, and the kinds in also.
+type rival struct {
+	name string
+	also []history.Kind
+	open func(ctx context.Context, addrs []string) (*client, error)
+}
+
+// Name implements workload.Subject.
+func (s rival) Name() string { return s.name }
+
+// RenewsHolds implements workload.Renewer.
+func (rival) RenewsHolds() {}
+
+// Supports implements workload.Subject.
+func (s rival) Supports(kind history.Kind) error {
+	if kind == history.Plain || slices.Contains(s.also, kind) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s has no %s locks", workload.ErrUnsupported, name, kind)
+	return fmt.Errorf("%w: %s has no %s locks", workload.ErrUnsupported, s.name, kind)
 }
 
-// client is the common part of all rivals' clients: connections, and renewed holds.
+// Open implements workload.Subject.
+func (s rival) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
+	if len(addrs) == 0 {
+		return nil, fmt.Errorf("rivals: %s needs a master", s.name)
+	}
+	c, err := s.open(ctx, addrs)
+	if err != nil {
+		return nil, err
+	}
+	c.rival = s
+	return c, nil
+}
+
+// overRedis is a rival over go-redis with its default options. It also logs in, speaks TLS, and runs in virtual time.
+type overRedis struct {
+	rival
+	connect func(masters []*redis.Options) *client
+}
+
+// Open implements workload.Subject.
+func (s overRedis) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
+	return s.OpenSecured(ctx, endpoint.AllPlain(addrs))
+}
+
+// OpenSecured implements workload.Secured.
+func (s overRedis) OpenSecured(_ context.Context, masters []endpoint.Endpoint) (workload.Locker, error) {
+	if len(masters) == 0 {
+		return nil, fmt.Errorf("rivals: %s needs a master", s.name)
+	}
+	all, err := endpoint.AllOptions(masters)
+	if err != nil {
+		return nil, err
+	}
+	c := s.connect(all)
+	c.rival = s.rival
+	return c, nil
+}
+
+// client implements workload.Locker for a rival.
 type client struct {
-	connections []io.Closer
-	renewals    sync.WaitGroup
+	rival
+	// try calls the library once, which may wait.
+	try func(ctx context.Context, r workload.Request) (workload.Hold, error)
+	// pause returns the time between two calls. It is nil if one call waits until ctx is done.
+	pause    func() time.Duration
+	close    func(ctx context.Context) error
+	renewals sync.WaitGroup
+}
+
+// closing closes a client's only connection.
+func closing(c io.Closer) func(context.Context) error {
+	return func(context.Context) error { return c.Close() }
+}
+
+// Acquire implements workload.Locker.
+func (c *client) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
+	if err := c.Supports(r.Kind); err != nil {
+		return nil, err
+	}
+	for {
+		h, err := c.try(ctx, r)
+		if err == nil {
+			return h, nil
+		}
+		if r.Once || c.pause == nil || ctx.Err() != nil {
+			return nil, errors.Join(ctx.Err(), err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(ctx.Err(), err)
+		case <-time.After(c.pause()):
+		}
+	}
 }
 
 // Close implements workload.Locker. It waits for extensions that are under way, within ctx.
@@ -101,93 +184,8 @@ func (c *client) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	for _, connection := range c.connections {
-		err = errors.Join(err, connection.Close())
-	}
-	return err
+	return errors.Join(err, c.close(ctx))
 }
 
-// lease is one acquisition, in the words of its library.
-type lease interface {
-	// extend asks for ttl more and returns the new bound.
-	extend(ctx context.Context, ttl time.Duration) (time.Time, error)
-	release(ctx context.Context) error
-}
-
-// hold implements workload.Hold over a lease.
-type hold struct {
-	lease lease
-	owner string
-	stop  context.CancelFunc // of the renewal
-
-	extending sync.Mutex // one extension at a time: redsync's mutexes are not safe for concurrent use
-	mu        sync.Mutex
-	until     time.Time
-}
-
-// renewals is how many times in a ttl a hold is renewed. It leaves time for two failures in a row.
-const renewals = 3
-
-// keep makes the hold for a granted acquisition, and renews it if the request asks for that.
-func (c *client) keep(r workload.Request, l lease, owner string, until time.Time) *hold {
-	// Renewal outlives the call that acquired; Release ends it.
-	ctx, stop := context.WithCancel(context.Background())
-	h := &hold{lease: l, owner: owner, until: until, stop: stop}
-	if r.Renew {
-		c.renewals.Go(func() { h.renew(ctx, r.TTL) })
-	}
-	return h
-}
-
-// renew extends until the hold is lost or ctx is done. After another failure it tries again at the next interval.
-func (h *hold) renew(ctx context.Context, ttl time.Duration) {
-	tick := time.NewTicker(ttl / renewals)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if err := h.Extend(ctx, ttl); errors.Is(err, workload.ErrLost) {
-			return
-		}
-	}
-}
-
-// Owner implements workload.Hold.
-func (h *hold) Owner() string { return h.owner }
-
-// Token implements workload.Hold: no rival has one.
-func (h *hold) Token() uint64 { return 0 }
-
-// Remaining implements workload.Hold.
-func (h *hold) Remaining() time.Duration {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return time.Until(h.until)
-}
-
-// Done implements workload.Hold: no rival has such a channel. Its users watch the time.
-func (h *hold) Done() <-chan struct{} { return nil }
-
-// Extend implements workload.Hold.
-func (h *hold) Extend(ctx context.Context, ttl time.Duration) error {
-	h.extending.Lock()
-	defer h.extending.Unlock()
-	until, err := h.lease.extend(ctx, ttl)
-	if err != nil {
-		return err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.until = until
-	return nil
-}
-
-// Release implements workload.Hold. It ends the renewal without waiting for it: a late extension finds nothing to
-// extend.
-func (h *hold) Release(ctx context.Context) error {
-	h.stop()
-	return h.lease.release(ctx)
-}
+// noQuorum is err of a request that did not get an answer from enough servers.
+func noQuorum(err error) error { return fmt.Errorf("%w: %w", workload.ErrNoQuorum, err) }

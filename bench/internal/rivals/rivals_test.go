@@ -14,7 +14,10 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
+
+var must = locktest.Must
 
 func TestMain(m *testing.M) {
 	redistest.AtOnce(8) // they wait
@@ -38,9 +41,7 @@ func TestAHoldWithoutABoundLastsUntilDone(t *testing.T) {
 	asked, cancel := context.WithCancel(t.Context())
 	hold, err := first.Acquire(asked, request)
 	cancel() // the end of the request's context does not end the hold
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if hold.Remaining() <= 0 || hold.Extend(t.Context(), ttl) != nil {
 		t.Error("a hold that was just granted may not be acted under")
 	}
@@ -49,9 +50,7 @@ func TestAHoldWithoutABoundLastsUntilDone(t *testing.T) {
 		t.Errorf("release: %v", err)
 	}
 	hold = acquire(t, second, request)
-	if err := servers[0].Client().FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, servers[0].Client().FlushAll(t.Context()).Err())
 	<-hold.Done()
 	if hold.Remaining() > 0 || !errors.Is(hold.Release(t.Context()), workload.ErrLost) {
 		t.Error("a hold is still valid although its key is gone")
@@ -65,9 +64,7 @@ func open(t *testing.T, s workload.Subject, servers []*redistest.Server) workloa
 		addrs[i] = server.Addr()
 	}
 	locker, err := s.Open(t.Context(), addrs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
@@ -95,21 +92,7 @@ func mustBeHeld(t *testing.T, l workload.Locker, key string) {
 	}
 }
 
-// voters are the servers that a rival knows.
-func voters(r rivals.Rival, servers []*redistest.Server) []*redistest.Server {
-	if r.Single {
-		return servers[:1]
-	}
-	return servers
-}
-
-// value returns the value of the key on a master; "" if there is none.
-func value(t *testing.T, s *redistest.Server, key string) string {
-	t.Helper()
-	return s.Client().Get(t.Context(), key).Val()
-}
-
-func TestARivalExcludesExtendsAndReleases(t *testing.T) {
+func TestARivalExcludesExtendsReleasesAndNoticesALoss(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	for _, r := range others() {
 		t.Run(r.Name(), func(t *testing.T) {
@@ -119,45 +102,43 @@ func TestARivalExcludesExtendsAndReleases(t *testing.T) {
 				t.Errorf("it may act for another %v, want about %v", d, ttl)
 			}
 			mustBeHeld(t, second, key)
+			ownerOnMajority(t, r, servers, key, hold.Owner())
 
 			before := time.Now().Add(hold.Remaining())
-			if err := hold.Extend(t.Context(), ttl); err != nil {
-				t.Fatalf("extend: %v", err)
-			}
+			must(t, hold.Extend(t.Context(), ttl))
 			if after := time.Now().Add(hold.Remaining()); !after.After(before) {
 				t.Errorf("an extension moved the bound from %v to %v", before, after)
 			}
-			if err := hold.Release(t.Context()); err != nil {
-				t.Fatalf("release: %v", err)
-			}
+			must(t, hold.Release(t.Context()))
+
 			again := acquire(t, second, workload.Request{Key: key, TTL: ttl})
-			if err := again.Release(t.Context()); err != nil {
-				t.Errorf("release: %v", err)
+			for _, s := range servers {
+				must(t, s.Client().FlushAll(t.Context()).Err())
+			}
+			if err := again.Extend(t.Context(), ttl); !errors.Is(err, workload.ErrLost) {
+				t.Errorf("extending a hold that is gone: %v", err)
+			}
+			if err := again.Release(t.Context()); !errors.Is(err, workload.ErrLost) {
+				t.Errorf("releasing it: %v", err)
 			}
 		})
 	}
 }
 
-// The oracles recognise a hold on the masters by its owner.
-func TestTheHoldsOwnerIsOnAMajorityOfMasters(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	for _, r := range others() {
-		t.Run(r.Name(), func(t *testing.T) {
-			key := "owner:" + r.Name()
-			hold := acquire(t, open(t, r, servers), workload.Request{Key: key, TTL: ttl})
-			have := 0
-			for _, s := range voters(r, servers) {
-				if value(t, s, key) == hold.Owner() {
-					have++
-				}
-			}
-			if quorum := len(voters(r, servers))/2 + 1; have < quorum {
-				t.Errorf("%d masters have %q, want at least %d", have, hold.Owner(), quorum)
-			}
-			if err := hold.Release(t.Context()); err != nil {
-				t.Errorf("release: %v", err)
-			}
-		})
+// ownerOnMajority: the oracles recognise a hold on the masters by its owner.
+func ownerOnMajority(t *testing.T, r rivals.Rival, servers []*redistest.Server, key, owner string) {
+	t.Helper()
+	if r.Single {
+		servers = servers[:1]
+	}
+	have := 0
+	for _, s := range servers {
+		if s.Client().Get(t.Context(), key).Val() == owner {
+			have++
+		}
+	}
+	if quorum := len(servers)/2 + 1; have < quorum {
+		t.Errorf("%d masters have %q, want at least %d", have, owner, quorum)
 	}
 }
 
@@ -205,27 +186,6 @@ func TestRenewalMovesTheBoundUntilTheRelease(t *testing.T) {
 			}
 			redistest.Eventually(t, 10*time.Second, func() bool { return hold.Remaining() <= 0 },
 				"the bound to pass after the release")
-		})
-	}
-}
-
-func TestAHoldThatIsGoneIsLost(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	for _, r := range others() {
-		t.Run(r.Name(), func(t *testing.T) {
-			key := "gone:" + r.Name()
-			hold := acquire(t, open(t, r, servers), workload.Request{Key: key, TTL: ttl})
-			for _, s := range servers {
-				if err := s.Client().FlushAll(t.Context()).Err(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := hold.Extend(t.Context(), ttl); !errors.Is(err, workload.ErrLost) {
-				t.Errorf("extending it: %v", err)
-			}
-			if err := hold.Release(t.Context()); !errors.Is(err, workload.ErrLost) {
-				t.Errorf("releasing it: %v", err)
-			}
 		})
 	}
 }

@@ -21,13 +21,9 @@ func TestRedsyncLogsInAndSpeaksTLS(t *testing.T) {
 		})
 	}
 	locker, err := workload.Open(t.Context(), rivals.Redsync(), all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	hold, err := locker.Acquire(t.Context(), workload.Request{Key: "k", TTL: time.Minute, Once: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := hold.Release(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/seed-624411e5/redlock/bench/internal/load"
@@ -36,45 +35,28 @@ func cohort(e *Env) ([]group, error) {
 		kind      string
 		processes int
 	}{{OneProcess, 1}, {FourProcesses, cohortProcesses}} {
-		g := group{workers: cohortGoroutines, masters: e.Masters}
-		for _, s := range e.Subjects {
-			entry, err := e.entry(s, e.Masters, func(addrs []string) measurement {
-				return func(ctx context.Context, prefix string) (result.Slice, error) {
-					return e.passOn(ctx, s, addrs, of.processes, prefix)
-				}
-			})
-			if err != nil {
-				return nil, err
-			}
-			entry.kind = of.kind
-			g.entries = append(g.entries, entry)
+		run := func(ctx context.Context, at place) (result.Slice, error) { return e.passOn(ctx, at, of.processes) }
+		g := e.groups([]int{cohortGoroutines}, e.Subjects, run)[0]
+		for i := range g.entries {
+			g.entries[i].kind = of.kind
 		}
 		groups = append(groups, g)
 	}
 	return groups, nil
 }
 
-func (e *Env) passOn(ctx context.Context, s subject.Subject, addrs []string, processes int,
-	prefix string,
-) (out result.Slice, err error) {
-	clients, err := openAll(ctx, s, addrs, processes)
-	defer func() { err = errors.Join(err, closeAll(ctx, clients)) }()
-	if err != nil {
-		return out, err
-	}
-	alone := e.load(1, prefix+"alone:")
-	alone.Rate = 0
-	cycle, err := alone.Run(ctx, clients[0], nil)
-	if err != nil {
-		return out, err
-	}
-	crowd := load.Cohort{Goroutines: cohortGoroutines / processes, Duration: e.ContendFor, TTL: ttl, Key: prefix +
-		"key"}
-	seen, err := crowd.Run(ctx, clients)
-	if err != nil {
-		return out, err
-	}
-	return cohortSlice(seen, cycle.Cycle.Quantile(0.50), processes), nil
+func (e *Env) passOn(ctx context.Context, at place, processes int) (out result.Slice, err error) {
+	err = e.together(ctx, at, processes, func(clients []subject.Client, cycle time.Duration) error {
+		crowd := load.Cohort{
+			Goroutines: cohortGoroutines / processes, Duration: e.ContendFor, TTL: ttl, Key: at.prefix + "key",
+		}
+		seen, err := crowd.Run(ctx, clients)
+		if err == nil {
+			out = cohortSlice(seen, cycle, processes)
+		}
+		return err
+	})
+	return out, err
 }
 
 func cohortSlice(seen load.Passed, cycle time.Duration, processes int) result.Slice {
@@ -89,7 +71,7 @@ func cohortSlice(seen load.Passed, cycle time.Duration, processes int) result.Sl
 	}
 	if processes > 1 {
 		// The holder does nothing, so a turn takes the window and the start of the next turn.
-		out.Fairness = &seen.Fairness
+		out.Extra[result.Fairness] = seen.Fairness
 		out.Worst = map[string]float64{"away_max_us": us(seen.Away.Max())}
 		out.Extra["away_p50_us"] = us(seen.Away.Quantile(0.50))
 		out.Extra["away_allowed_us"] = us(measure.IdealWait(processes, passingWindow, cycle))

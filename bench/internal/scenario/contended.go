@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/seed-624411e5/redlock/bench/internal/fleet"
 	"github.com/seed-624411e5/redlock/bench/internal/load"
 	"github.com/seed-624411e5/redlock/bench/internal/measure"
+	"github.com/seed-624411e5/redlock/bench/internal/parallel"
 	"github.com/seed-624411e5/redlock/bench/internal/result"
 	"github.com/seed-624411e5/redlock/bench/internal/subject"
 )
@@ -19,62 +19,63 @@ import (
 // them in a closed loop, and again with a pause before each half, as holders and waiters pause. The difference is the
 // time to wake an idle machine, client and masters, twice.
 func contended(e *Env) ([]group, error) {
-	g, err := e.group(e.Contenders, e.between(), func(s subject.Subject, addrs []string) measurement {
-		return func(ctx context.Context, prefix string) (result.Slice, error) {
-			return e.contend(ctx, s, addrs, prefix)
-		}
-	})
-	return []group{g}, err
+	return e.groups([]int{e.Contenders}, e.between(), e.contend), nil
 }
 
 // distant is contended with masters at growing distances. There a handoff takes the travel time of its messages, and
 // almost nothing else.
 func distant(e *Env) ([]group, error) {
 	delays, quorum := distances(e.Masters)
-	g, err := e.group(e.Contenders, e.onMasters(), func(s subject.Subject, addrs []string) measurement {
-		return func(ctx context.Context, prefix string) (out result.Slice, err error) {
-			proxies, err := fleet.Delay(addrs, delays)
-			if err != nil {
-				return out, err
-			}
-			defer func() { err = errors.Join(err, proxies.Close()) }()
-			if out, err = e.contend(ctx, s, proxies.Addrs(), prefix); err == nil {
-				out.Extra["quorum_delay_us"] = measure.Micros(quorum)
-				out.Extra["gap_round_trips"] = out.Extra["gap_p50_us"] / measure.Micros(quorum)
-			}
-			return out, err
+	run := func(ctx context.Context, at place) (out result.Slice, err error) {
+		err = behind(at, delays, func(at place, _ *fleet.Delayed) error {
+			out, err = e.contend(ctx, at)
+			return err
+		})
+		if err == nil {
+			out.Extra["quorum_delay_us"] = measure.Micros(quorum)
+			out.Extra["gap_round_trips"] = out.Extra["gap_p50_us"] / measure.Micros(quorum)
 		}
-	})
-	return []group{g}, err
-}
-
-func (e *Env) contend(ctx context.Context, s subject.Subject, addrs []string, prefix string) (out result.Slice,
-	err error,
-) {
-	clients, err := openAll(ctx, s, addrs, e.Contenders)
-	defer func() { err = errors.Join(err, closeAll(ctx, clients)) }()
-	if err != nil {
 		return out, err
 	}
-	alone := e.load(1, prefix+"alone:")
+	return e.groups([]int{e.Contenders}, e.onMasters(), run), nil
+}
+
+func (e *Env) contend(ctx context.Context, at place) (out result.Slice, err error) {
+	err = e.together(ctx, at, e.Contenders, func(clients []subject.Client, cycle time.Duration) error {
+		rested, err := restedCycle(ctx, clients[0], at.prefix+"rested", e.Hold)
+		if err != nil {
+			return err
+		}
+		contention := load.Contention{Hold: e.Hold, Duration: e.ContendFor, TTL: ttl, Key: at.prefix + "key"}
+		seen, err := contention.Run(ctx, clients)
+		if err != nil {
+			return err
+		}
+		out = contendedSlice(seen, cycle, e.Contenders)
+		out.Extra["contended_for_s"] = e.ContendFor.Seconds()
+		out.Extra["rested_cycle_us"] = measure.Micros(rested)
+		return nil
+	})
+	return out, err
+}
+
+// together opens n clients of a subject, has them used and closes them. use also gets the median of one client's cycle
+// without contention, in a closed loop.
+func (e *Env) together(ctx context.Context, at place, n int, use func(clients []subject.Client,
+	cycle time.Duration) error,
+) (err error) {
+	clients, err := openAll(ctx, at, n)
+	defer func() { err = errors.Join(err, closeAll(ctx, clients)) }()
+	if err != nil {
+		return err
+	}
+	alone := e.load(1, at.prefix+"alone:")
 	alone.Rate = 0
 	cycle, err := alone.Run(ctx, clients[0], nil)
 	if err != nil {
-		return out, err
+		return err
 	}
-	rested, err := restedCycle(ctx, clients[0], prefix+"rested", e.Hold)
-	if err != nil {
-		return out, err
-	}
-	contention := load.Contention{Hold: e.Hold, Duration: e.ContendFor, TTL: ttl, Key: prefix + "key"}
-	seen, err := contention.Run(ctx, clients, nil)
-	if err != nil {
-		return out, err
-	}
-	out = contendedSlice(seen, cycle.Cycle.Quantile(0.50), e.Contenders)
-	out.Extra["contended_for_s"] = e.ContendFor.Seconds()
-	out.Extra["rested_cycle_us"] = measure.Micros(rested)
-	return out, nil
+	return use(clients, cycle.Cycle.Quantile(0.50))
 }
 
 // restedCycles is how many cycles the median of restedCycle is taken from.
@@ -105,10 +106,11 @@ func restedCycle(ctx context.Context, client subject.Client, key string, rest ti
 func contendedSlice(seen load.Handoff, cycle time.Duration, contenders int) result.Slice {
 	us := measure.Micros
 	return result.Slice{
-		OpsPerSecond: seen.GrantsPerSecond, Latency: seen.Wait, Fairness: &seen.Fairness,
+		OpsPerSecond: seen.GrantsPerSecond, Latency: seen.Wait,
 		Errors: seen.Errors, FirstError: seen.FirstError,
 		Extra: map[string]float64{
-			"gap_p50_us": us(seen.Gaps.Quantile(0.50)), "gap_p99_us": us(seen.Gaps.Quantile(0.99)),
+			result.Fairness: seen.Fairness,
+			"gap_p50_us":    us(seen.Gaps.Quantile(0.50)), "gap_p99_us": us(seen.Gaps.Quantile(0.99)),
 			"gap_max_us":  us(seen.Gaps.Max()),
 			"wait_p50_us": us(seen.Wait.Quantile(0.50)), "wait_p99_us": us(seen.Wait.Quantile(0.99)),
 			"wait_max_us":   us(seen.Wait.Max()),
@@ -121,29 +123,25 @@ func contendedSlice(seen load.Handoff, cycle time.Duration, contenders int) resu
 }
 
 // openAll opens n clients side by side. Those that were opened are returned in any case, for closeAll.
-func openAll(ctx context.Context, s subject.Subject, addrs []string, n int) ([]subject.Client, error) {
+func openAll(ctx context.Context, at place, n int) ([]subject.Client, error) {
 	clients := make([]subject.Client, n)
-	errs := make([]error, n)
-	var wg sync.WaitGroup
-	for i := range n {
-		wg.Go(func() { clients[i], errs[i] = s.Open(ctx, addrs) })
-	}
-	wg.Wait()
-	return clients, errors.Join(errs...)
+	return clients, parallel.Each(n, func(i int) (err error) {
+		clients[i], err = at.subject.Open(ctx, at.addrs)
+		return err
+	})
 }
 
+// closeAll closes clients side by side. An end of ctx does not end that.
 func closeAll(ctx context.Context, clients []subject.Client) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
-	errs := make([]error, len(clients))
-	var wg sync.WaitGroup
-	for i, c := range clients {
-		if c != nil {
-			wg.Go(func() { errs[i] = c.Close(ctx) })
+	err := parallel.Each(len(clients), func(i int) error {
+		if clients[i] == nil {
+			return nil // it was not opened
 		}
-	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
+		return clients[i].Close(ctx)
+	})
+	if err != nil {
 		return fmt.Errorf("close: %w", err)
 	}
 	return nil

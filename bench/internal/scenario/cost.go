@@ -17,71 +17,51 @@ import (
 // hold. A lock that costs its masters less leaves more for others, however fast it is by itself. The figures are
 // processor time, not elapsed time, so they hardly depend on other programs of the machine.
 func cost(e *Env) ([]group, error) {
-	var groups []group
-	for _, w := range e.workersOr(1, 64) {
-		g := group{workers: w, masters: e.Masters}
-		add := func(kind string, s subject.Subject) error {
-			entry, err := e.entry(s, e.Masters, e.costs(s, w, e.Masters))
-			entry.kind = kind
-			g.entries = append(g.entries, entry)
-			return err
-		}
-		for _, s := range e.onMasters() {
-			if err := add("", s); err != nil {
-				return nil, err
-			}
-		}
+	groups := e.groups(e.workersOr(1, 64), e.onMasters(), e.costs)
+	for i := range groups {
 		for _, k := range e.Kinds {
-			if k.Kind == subject.Plain {
-				continue // this library's row among the subjects
-			}
-			if err := add(k.Kind, k.Subject); err != nil {
-				return nil, err
+			if k.Kind != subject.Plain { // that is this library's row among the subjects
+				groups[i].entries = append(groups[i].entries, entry{subject: k.Subject, kind: k.Kind, run: e.costs})
 			}
 		}
-		groups = append(groups, g)
 	}
 	return groups, nil
 }
 
-// shortKey is the length to which a prefix is cut. A cycle's bytes contain the key several times, and most users' keys
+// shortKey is the length of a shortened prefix. A cycle's bytes contain the key several times, and most users' keys
 // are short.
 const shortKey = 7
 
 // costs measures cycles and their cost for each master that a cycle asks.
-func (e *Env) costs(s subject.Subject, workers, asked int) func(addrs []string) measurement {
-	return func(addrs []string) measurement {
-		return func(ctx context.Context, prefix string) (out result.Slice, err error) {
-			prefix = prefix[max(0, len(prefix)-shortKey):]
-			m := openMeters(addrs)
-			defer func() { err = errors.Join(err, m.close()) }()
-			err = with(ctx, s, addrs, func(c subject.Client) error {
-				// The warm-up uses the same keys, because the first fenced lock on a key costs more than the next.
-				warm := e.load(workers, prefix)
-				warm.Duration, warm.Warmup = max(e.warmup(), e.Duration/2), 0
-				if _, err := warm.Run(ctx, c, nil); err != nil {
-					return err
-				}
-				before, err := m.read(ctx)
-				if err != nil {
-					return err
-				}
-				counted := e.load(workers, prefix)
-				counted.Warmup = 0
-				sample, err := counted.Run(ctx, c, nil)
-				if err != nil {
-					return err
-				}
-				after, err := m.read(ctx)
-				out = sliceOf(sample)
-				if sample.Ops > 0 {
-					after.less(before).by(float64(sample.Ops), float64(asked), out.Extra)
-				}
-				return err
-			})
-			return out, err
+func (e *Env) costs(ctx context.Context, at place) (out result.Slice, err error) {
+	prefix := at.prefix[max(0, len(at.prefix)-shortKey):]
+	m := openMeters(at.addrs)
+	defer func() { err = errors.Join(err, m.close()) }()
+	err = with(ctx, at, func(c subject.Client) error {
+		// The warm-up uses the same keys, because the first fenced lock on a key costs more than the next.
+		warm := e.load(at.workers, prefix)
+		warm.Duration, warm.Warmup = max(e.warmup(), e.Duration/2), 0
+		if _, err := warm.Run(ctx, c, nil); err != nil {
+			return err
 		}
-	}
+		before, err := m.read(ctx)
+		if err != nil {
+			return err
+		}
+		counted := e.load(at.workers, prefix)
+		counted.Warmup = 0
+		sample, err := counted.Run(ctx, c, nil)
+		if err != nil {
+			return err
+		}
+		after, err := m.read(ctx)
+		out = sliceOf(sample)
+		if sample.Ops > 0 {
+			after.less(before).by(float64(sample.Ops), float64(at.masters), out.Extra)
+		}
+		return err
+	})
+	return out, err
 }
 
 // spent is the use of resources by the masters and by this process so far.

@@ -10,9 +10,7 @@ import (
 // must report the same for each master.
 func TestCostMatchesTheMastersStatistics(t *testing.T) {
 	rival, err := subject.Find([]string{"redsync"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const slack = 0.9 // for costs that a few cycles share: connections, and commands in progress at the first reading
 	env, _ := onServers(t, 3, append(rival, subject.Redlock())...)
 	env.Masters, env.Workers = 3, []int{1}

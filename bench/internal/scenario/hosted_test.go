@@ -53,9 +53,7 @@ func TestASubjectWithSeparateServersIsOpenedOnThem(t *testing.T) {
 	away := &elsewhere{Subject: fake.Subject{Called: "away"}}
 	env := environment(t, &fake.Subject{Called: "here"}, away)
 	own, err := fleet.Attach([]string{"127.0.0.1:101", "127.0.0.1:102", "127.0.0.1:103"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	env.Hosts = map[string]*fleet.Fleet{"away": own}
 	env.Workers = []int{2}
 	for _, name := range []string{"uncontended", "distinct", "contended", "cohort", "allocations"} {
@@ -81,11 +79,7 @@ func TestASubjectWithSeparateServersIsOpenedOnThem(t *testing.T) {
 	}
 	// Scenarios about the masters, their number or the way to them do not apply to it.
 	for _, name := range []string{"slow", "spread", "masters", "renewed"} {
-		found, err := scenario.Find([]string{name})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if found[0].Hosted {
+		if find(t, name).Hosted {
 			t.Errorf("%s reports that subjects with separate servers take part", name)
 		}
 	}
@@ -118,9 +112,9 @@ func TestCohortHasARowForOneProcessAndOneForFour(t *testing.T) {
 		t.Errorf("%d clients were opened, want one and four", n)
 	}
 	for _, r := range rows {
-		if overlaps, ok := r.Get("overlaps"); !ok || overlaps != 0 || r.OpsPerS <= 0 || r.Workers != 32 ||
+		if overlaps, ok := r.Get("overlaps"); !ok || overlaps != 0 || ops(r) <= 0 || r.Workers != 32 ||
 			r.Errors != 0 {
-			t.Errorf("%s: %g handoffs/s of %d, %v overlaps (%t), %d errors (%v)", r.Kind, r.OpsPerS, r.Workers,
+			t.Errorf("%s: %g handoffs/s of %d, %v overlaps (%t), %d errors (%v)", r.Kind, ops(r), r.Workers,
 				overlaps, ok, r.Errors, r.FirstError)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-624411e5/redlock/bench/internal/load"
 	"github.com/seed-624411e5/redlock/bench/internal/measure"
 	"github.com/seed-624411e5/redlock/bench/internal/result"
+	"github.com/seed-624411e5/redlock/bench/internal/subject"
 	"github.com/seed-624411e5/redlock/semaphore"
 )
 
@@ -87,25 +88,15 @@ func Crowds() (kinds []string) {
 
 // neighbour measures quiet locks, which have no other users, alone and together with crowds on the same Locker.
 func neighbour(e *Env) ([]group, error) {
-	addrs, err := e.Fleet.Addrs(e.Masters)
-	if err != nil {
-		return nil, err
-	}
-	var groups []group
-	for _, size := range e.workersOr(10, 1000, 10_000) {
-		g := group{workers: size, masters: e.Masters}
+	groups := e.groups(e.workersOr(10, 1000, 10_000), nil, nil)
+	for i := range groups {
 		for _, c := range crowds() {
-			if c.most == 0 || size <= c.most {
-				g.entries = append(g.entries,
-					entry{
-						subject: "redlock", kind: c.kind,
-						run: func(ctx context.Context, prefix string) (result.Slice, error) {
-							return e.beside(ctx, c, size, addrs, prefix)
-						},
-					})
+			if c.most == 0 || groups[i].workers <= c.most {
+				run := func(ctx context.Context, at place) (result.Slice, error) { return e.beside(ctx, at, c) }
+				groups[i].entries = append(groups[i].entries,
+					entry{subject: subject.Redlock(), kind: c.kind, run: run})
 			}
 		}
-		groups = append(groups, g)
 	}
 	return groups, nil
 }
@@ -121,58 +112,53 @@ type neighbourhood struct {
 	holds  []*redlock.Lock // quiet, and renewed
 	// These fields are of the present phase.
 	free, extend *measure.Recorder
-	mu           sync.Mutex
 	used         []float64 // for each hold: the greatest share of its ttl that passed before a renewal
-	failed       int64
-	first        error
+	failed       *load.Failures
 }
 
 // beside measures quiet locks alone, with a crowd on another Locker, and with a crowd on theirs.
-func (e *Env) beside(ctx context.Context, c crowd, size int, addrs []string, prefix string) (out result.Slice,
-	err error,
-) {
-	m := openMeters(addrs)
+func (e *Env) beside(ctx context.Context, at place, c crowd) (out result.Slice, err error) {
+	m := openMeters(at.addrs)
 	defer func() { err = errors.Join(err, m.close()) }()
-	if c.far {
-		proxies, err := fleet.Delay(addrs, slices.Repeat([]time.Duration{farAway}, len(addrs)))
-		if err != nil {
-			return out, err
-		}
-		defer func() { err = errors.Join(err, proxies.Close()) }()
-		addrs = proxies.Addrs()
+	if !c.far {
+		return e.withCrowd(ctx, at, c, m)
 	}
-	urls := make([]string, len(addrs))
-	for i, addr := range addrs {
-		urls[i] = "redis://" + addr
-	}
+	err = behind(at, slices.Repeat([]time.Duration{farAway}, len(at.addrs)), func(at place, _ *fleet.Delayed) error {
+		out, err = e.withCrowd(ctx, at, c, m)
+		return err
+	})
+	return out, err
+}
+
+func (e *Env) withCrowd(ctx context.Context, at place, c crowd, m meters) (out result.Slice, err error) {
+	urls := subject.URLs(at.addrs)
 	other, err := redlock.Dial(ctx, urls, redlock.Options{})
 	if err != nil {
 		return out, err
 	}
-	defer func() { err = errors.Join(err, e.shut(ctx, other)) }()
-	held, err := other.Acquire(ctx, prefix+"held", ttl, redlock.AutoRenew())
+	defer e.shut(ctx, other)
+	held, err := other.Acquire(ctx, at.prefix+"held", ttl, redlock.AutoRenew())
 	if err != nil {
 		return out, err
 	}
 	defer giveBack(ctx, held)
-	n := &neighbourhood{prefix: prefix, size: size}
+	n := &neighbourhood{prefix: at.prefix, size: at.workers, failed: new(load.Failures)}
 	for _, l := range []**redlock.Locker{&n.locker, &n.other} {
 		if *l, err = redlock.Dial(ctx, urls, redlock.Options{}); err != nil {
 			return out, err
 		}
-		defer func() { err = errors.Join(err, e.shut(ctx, *l)) }() //nolint:gocritic // two, until the end
+		defer e.shut(ctx, *l) //nolint:gocritic // two, until the end
 	}
 	return n.measure(ctx, e, c, m)
 }
 
 // shut closes a Locker. Keys that a crowd leaves behind are no failure of the measurement.
-func (e *Env) shut(ctx context.Context, l *redlock.Locker) error {
+func (e *Env) shut(ctx context.Context, l *redlock.Locker) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
 	if err := l.Close(ctx); err != nil {
 		e.Logf("close: %v", err)
 	}
-	return nil
 }
 
 func (n *neighbourhood) measure(ctx context.Context, e *Env, c crowd, m meters) (out result.Slice, err error) {
@@ -213,7 +199,7 @@ func (n *neighbourhood) measure(ctx context.Context, e *Env, c crowd, m meters) 
 func (n *neighbourhood) crowded(ctx context.Context, c crowd, do func() error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var members sync.WaitGroup
-	n.failed, n.first, n.began = 0, nil, time.Now()
+	n.failed, n.began = new(load.Failures), time.Now()
 	for i := range n.size {
 		members.Go(func() { c.join(ctx, n, i) })
 	}
@@ -230,9 +216,7 @@ type phase struct {
 }
 
 func (n *neighbourhood) seen() phase {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return phase{n.free.Snapshot(), n.extend.Snapshot(), n.failed}
+	return phase{n.free.Snapshot(), n.extend.Snapshot(), n.failed.Count()}
 }
 
 // slice returns the quiet locks' results with the crowd.
@@ -241,7 +225,7 @@ func (n *neighbourhood) slice(alone, apart phase, cost spent, masters int) resul
 	with := n.seen()
 	out := result.Slice{
 		OpsPerSecond: float64(with.free.Count()) / lasted.Seconds(), Latency: with.free,
-		Errors: with.failed, FirstError: n.first,
+		Errors: with.failed, FirstError: n.failed.First(),
 		Extra: map[string]float64{
 			"extend_p50_us":  us(with.extend.Quantile(0.5)),
 			"extend_p99_us":  us(with.extend.Quantile(0.99)),
@@ -290,8 +274,8 @@ func (n *neighbourhood) watch(ctx context.Context, d time.Duration, ttls []time.
 		start := time.Now()
 		lock, err := n.locker.TryAcquire(to, n.prefix+"free", ttls[i%len(ttls)])
 		n.free.Record(i, time.Since(start))
-		if n.note(err); err == nil {
-			n.note(lock.Release(to))
+		if n.failed.Note(err); err == nil {
+			n.failed.Note(lock.Release(to))
 		}
 	})
 	var extended *redlock.Lock
@@ -299,14 +283,14 @@ func (n *neighbourhood) watch(ctx context.Context, d time.Duration, ttls []time.
 		if extended == nil || extended.Err() != nil {
 			var err error
 			if extended, err = n.locker.Acquire(to, n.prefix+"extended:"+rand.Text(), time.Second); err != nil {
-				n.note(err)
+				n.failed.Note(err)
 				return
 			}
 		}
 		start := time.Now()
 		err := extended.Extend(to, time.Second)
 		n.extend.Record(i, time.Since(start))
-		n.note(err)
+		n.failed.Note(err)
 	})
 	every(2*time.Millisecond, func(int) {
 		for i, h := range n.holds {
@@ -321,19 +305,6 @@ func (n *neighbourhood) watch(ctx context.Context, d time.Duration, ttls []time.
 
 // giveBack releases a lock outside the measurement.
 func giveBack(ctx context.Context, lock *redlock.Lock) { _ = lock.Release(context.WithoutCancel(ctx)) }
-
-// note counts a failure.
-func (n *neighbourhood) note(err error) {
-	if err == nil {
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.failed++
-	if n.first == nil {
-		n.first = err
-	}
-}
 
 // take waits for a lock and releases it. The crowd's own locks are not measured.
 func (n *neighbourhood) take(ctx context.Context, key string, ttl time.Duration, options ...redlock.Option) {
@@ -364,7 +335,7 @@ func permits(ctx context.Context, n *neighbourhood, i int) {
 		return
 	}
 	s, err := semaphore.New(n.theirs, n.prefix+rand.Text(), n.size)
-	n.note(err)
+	n.failed.Note(err)
 	for err == nil && ctx.Err() == nil {
 		var held []*semaphore.Permit
 		for range n.size {

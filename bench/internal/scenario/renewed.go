@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-624411e5/redlock/bench/internal/load"
 	"github.com/seed-624411e5/redlock/bench/internal/measure"
 	"github.com/seed-624411e5/redlock/bench/internal/result"
 	"github.com/seed-624411e5/redlock/bench/internal/subject"
@@ -23,27 +24,20 @@ const renewers = 128
 // renewed keeps very many holds alive for longer than their ttl. Then it counts the remaining ones on the masters,
 // without relying on the library. Only subjects that renew by themselves take part.
 func renewed(e *Env) ([]group, error) {
-	addrs, err := e.Fleet.Addrs(e.Masters)
-	if err != nil {
-		return nil, err
-	}
-	g := group{workers: renewers, masters: e.Masters}
-	for _, s := range e.onMasters() {
-		g.entries = append(g.entries,
-			entry{subject: s.Name(), run: func(ctx context.Context, prefix string) (out result.Slice, err error) {
-				err = with(ctx, s, addrs, func(c subject.Client) error {
-					renewer, ok := c.(subject.Renewer)
-					if !ok {
-						return fmt.Errorf("%w: %s does not renew by itself", ErrSkipped, s.Name())
-					}
-					r := &renewal{holds: e.Holds, ttl: e.renewedTTL(), addrs: addrs, prefix: prefix}
-					out, err = r.run(ctx, renewer)
-					return err
-				})
-				return out, err
-			}})
-	}
-	return []group{g}, nil
+	return e.groups([]int{renewers}, e.onMasters(), e.renew), nil
+}
+
+func (e *Env) renew(ctx context.Context, at place) (out result.Slice, err error) {
+	err = with(ctx, at, func(c subject.Client) error {
+		renewer, ok := c.(subject.Renewer)
+		if !ok {
+			return fmt.Errorf("%w: %s does not renew by itself", ErrSkipped, at.subject.Name())
+		}
+		r := &renewal{holds: e.Holds, ttl: e.renewedTTL(), addrs: at.addrs, prefix: at.prefix}
+		out, err = r.run(ctx, renewer)
+		return err
+	})
+	return out, err
 }
 
 // renewedTTL returns a ttl for the holds. It is so short that every hold is renewed several times while the bench
@@ -58,8 +52,7 @@ type renewal struct {
 
 	keys    []string
 	handles []subject.RenewedHandle
-	errs    atomic.Int64
-	first   atomic.Pointer[error]
+	failed  load.Failures
 }
 
 func (r *renewal) run(ctx context.Context, c subject.Renewer) (result.Slice, error) {
@@ -90,18 +83,15 @@ func (r *renewal) run(ctx context.Context, c subject.Renewer) (result.Slice, err
 		return result.Slice{}, err
 	}
 	n := float64(r.holds)
-	out := result.Slice{
-		OpsPerSecond: n / elapsed.Seconds(), Latency: latency.Snapshot(), Errors: r.errs.Load(),
+	return result.Slice{
+		OpsPerSecond: n / elapsed.Seconds(), Latency: latency.Snapshot(), Errors: r.failed.Count(),
+		FirstError: r.failed.First(),
 		Extra: map[string]float64{
 			"holds": n, "heap_per_hold_bytes": grownHeap / n, "goroutines": float64(grownGoroutines),
 			"cpu_cores": cpu, "ttl_us": measure.Micros(r.ttl),
 		},
 		Count: map[string]int64{"lost": lost},
-	}
-	if first := r.first.Load(); first != nil {
-		out.FirstError = *first
-	}
-	return out, nil
+	}, nil
 }
 
 // each calls do for the holds 0 to n-1 from several goroutines and returns the total time.
@@ -112,10 +102,7 @@ func (r *renewal) each(ctx context.Context, n int, do func(ctx context.Context, 
 	for range min(renewers, n) {
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				if err := do(ctx, i); err != nil {
-					r.errs.Add(1)
-					r.first.CompareAndSwap(nil, &err)
-				}
+				r.failed.Note(do(ctx, i))
 			}
 		})
 	}
@@ -162,12 +149,8 @@ func (r *renewal) watch(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	start := time.Now()
-	t := time.NewTimer(watched * r.ttl)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
+	if load.Wait(ctx, watched*r.ttl); ctx.Err() != nil {
 		return 0, ctx.Err()
-	case <-t.C:
 	}
 	after, err := processorTime()
 	return (after - before).Seconds() / time.Since(start).Seconds(), err

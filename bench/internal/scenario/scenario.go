@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-624411e5/redlock/bench/internal/fleet"
 	"github.com/seed-624411e5/redlock/bench/internal/limit"
+	"github.com/seed-624411e5/redlock/bench/internal/names"
 	"github.com/seed-624411e5/redlock/bench/internal/result"
 	"github.com/seed-624411e5/redlock/bench/internal/subject"
 )
@@ -77,48 +78,54 @@ type group struct {
 
 // entry is one subject of a group, or one kind.
 type entry struct {
-	subject, kind string
-	masters       int    // the number of a subject's separate servers; 0: the group's masters
-	about         string // of such a subject
-	run           measurement
+	subject subject.Subject
+	kind    string
+	asked   int // how many of the masters it gets; 0: as many as the group has
+	run     measurement
 }
 
-// measurement makes one repetition of an entry, with keys that begin with prefix.
-type measurement func(ctx context.Context, prefix string) (result.Slice, error)
+// measurement makes one repetition of an entry.
+type measurement func(ctx context.Context, at place) (result.Slice, error)
 
-// entry returns the entry of a subject on its separate servers or on the first n masters. measure gets their addresses.
-func (e *Env) entry(s subject.Subject, n int, measure func(addrs []string) measurement) (entry, error) {
-	out := entry{subject: s.Name()}
-	on := e.fleet(s)
-	if hosted, ok := s.(subject.Hosted); ok {
-		n = on.Len()
-		out.masters, out.about = n, hosted.About()
-	}
-	addrs, err := on.Addrs(n)
-	if err != nil {
-		return out, err
-	}
-	out.run = measure(addrs)
-	return out, nil
+// place is where an entry is measured.
+type place struct {
+	subject subject.Subject
+	servers *fleet.Fleet // the subject's separate servers, or the masters
+	addrs   []string     // of those that the entry uses
+	workers int
+	masters int    // of the group
+	prefix  string // of all keys; every repetition has another one
 }
 
-// group compares subjects with this number of workers. Each runs on its separate servers or on Masters.
-func (e *Env) group(workers int, subjects []subject.Subject,
-	run func(s subject.Subject, addrs []string) measurement,
-) (group, error) {
-	g := group{workers: workers, masters: e.Masters}
-	for _, s := range subjects {
-		entry, err := e.entry(s, e.Masters, func(addrs []string) measurement { return run(s, addrs) })
-		if err != nil {
-			return g, err
+// place finds the servers of an entry: separate ones, or the first masters.
+func (e *Env) place(g group, x entry) (at place, err error) {
+	at = place{
+		subject: x.subject, servers: e.servers(x.subject), workers: g.workers, masters: g.masters,
+		prefix: "redlock-bench:" + rand.Text() + ":",
+	}
+	n := cmp.Or(x.asked, g.masters)
+	if _, hosted := x.subject.(subject.Hosted); hosted {
+		n = at.servers.Len()
+	}
+	at.addrs, err = at.servers.Addrs(n)
+	return at, err
+}
+
+// groups compares subjects with each of these numbers of workers.
+func (e *Env) groups(workers []int, subjects []subject.Subject, run measurement) []group {
+	var groups []group
+	for _, w := range workers {
+		g := group{workers: w, masters: e.Masters}
+		for _, s := range subjects {
+			g.entries = append(g.entries, entry{subject: s, run: run})
 		}
-		g.entries = append(g.entries, entry)
+		groups = append(groups, g)
 	}
-	return g, nil
+	return groups
 }
 
-// fleet has the servers of a subject.
-func (e *Env) fleet(s subject.Subject) *fleet.Fleet {
+// servers are the servers of a subject.
+func (e *Env) servers(s subject.Subject) *fleet.Fleet {
 	if own, ok := e.Hosts[s.Name()]; ok {
 		return own
 	}
@@ -128,7 +135,7 @@ func (e *Env) fleet(s subject.Subject) *fleet.Fleet {
 // All returns the scenarios in the order of a run.
 func All() []Scenario {
 	return []Scenario{
-		{"uncontended", "one worker, free keys: what a lock costs when nobody else wants it", 0, true, uncontended},
+		{"uncontended", "one worker, free keys: what a lock costs when nobody else wants it", 0, true, oneWorker},
 		{"distinct", "many workers, each with keys of its own: how the wire is shared", 0, true, distinct},
 		{"stopped", "one master stands still (SIGSTOP), or one member: what a sick minority costs; a lock on one " +
 			"server has none", 0, true, stopped},
@@ -148,37 +155,23 @@ func All() []Scenario {
 			"sharded", "the same keys on one group of three masters and spread over up to eight, and what that costs",
 			8 * groupMasters, false, sharded,
 		},
-		{"masters", "3, 5, 7 and 9 masters", MasterCounts[len(MasterCounts)-1], false, masters},
+		{"masters", "3, 5, 7 and 9 masters", masterCounts[len(masterCounts)-1], false, masters},
 		{"renewed", "very many holds that renew themselves: memory, goroutines, CPU, losses", 0, false, renewed},
 		{
 			"neighbour", "quiet locks beside crowds of the same Locker that want other keys: latency, losses", 0, false,
 			neighbour,
 		},
-		{"allocations", "heap allocations of one cycle", 0, true, allocations},
+		{"allocations", "heap allocations of one cycle", 0, true, oneWorker},
 	}
 }
 
+func nameOf(s Scenario) string { return s.Name }
+
+// Names returns the names of all scenarios.
+func Names() []string { return names.Of(All(), nameOf) }
+
 // Find returns the named scenarios in the order of a run; no names mean all.
-func Find(names []string) ([]Scenario, error) {
-	if len(names) == 0 {
-		return All(), nil
-	}
-	wanted := map[string]bool{}
-	for _, n := range names {
-		wanted[n] = true
-	}
-	var found []Scenario
-	for _, s := range All() {
-		if wanted[s.Name] {
-			found = append(found, s)
-			delete(wanted, s.Name)
-		}
-	}
-	for n := range wanted {
-		return nil, fmt.Errorf("scenario: there is none called %q", n)
-	}
-	return found, nil
-}
+func Find(wanted []string) ([]Scenario, error) { return names.Find("scenario", All(), nameOf, wanted) }
 
 // Run measures one scenario. The rows are in the order of the groups. If a subject fails as a whole (it can't be
 // opened, or never ends), Run fails, because otherwise its row would be missing without notice. Run returns the
@@ -192,16 +185,20 @@ func (s Scenario) Run(ctx context.Context, env *Env) ([]result.Row, error) {
 	for rep := range env.Repeat {
 		for _, g := range groups {
 			for i := range g.entries {
-				e := g.entries[(i+rep)%len(g.entries)]
-				key := s.key(g, e)
-				slice, err := e.run(ctx, "redlock-bench:"+rand.Text()+":")
+				x := g.entries[(i+rep)%len(g.entries)]
+				key := s.key(env, g, x)
+				at, err := env.place(g, x)
+				if err != nil {
+					return s.rows(env, groups, slices), fmt.Errorf("%s: %w", describe(key), err)
+				}
+				slice, err := x.run(ctx, at)
 				switch {
 				case ctx.Err() != nil:
-					return s.rows(groups, slices), ctx.Err()
+					return s.rows(env, groups, slices), ctx.Err()
 				case errors.Is(err, ErrSkipped):
 					env.Logf("%s: %v", describe(key), err)
 				case err != nil:
-					return s.rows(groups, slices), fmt.Errorf("%s: %w", describe(key), err)
+					return s.rows(env, groups, slices), fmt.Errorf("%s: %w", describe(key), err)
 				default:
 					env.Logf("%s, %d of %d: %s", describe(key), rep+1, env.Repeat, brief(slice))
 					slices[key] = append(slices[key], slice)
@@ -209,17 +206,19 @@ func (s Scenario) Run(ctx context.Context, env *Env) ([]result.Row, error) {
 			}
 		}
 	}
-	return s.rows(groups, slices), nil
+	return s.rows(env, groups, slices), nil
 }
 
 // rows returns the medians of the measurements so far.
-func (s Scenario) rows(groups []group, slices map[result.Key][]result.Slice) []result.Row {
+func (s Scenario) rows(env *Env, groups []group, slices map[result.Key][]result.Slice) []result.Row {
 	var rows []result.Row
 	for _, g := range groups {
-		for _, e := range g.entries {
-			if key := s.key(g, e); len(slices[key]) > 0 {
+		for _, x := range g.entries {
+			if key := s.key(env, g, x); len(slices[key]) > 0 {
 				row := result.Of(key, slices[key])
-				row.About = e.about
+				if hosted, ok := x.subject.(subject.Hosted); ok {
+					row.About = hosted.About()
+				}
 				rows = append(rows, row)
 			}
 		}
@@ -227,10 +226,15 @@ func (s Scenario) rows(groups []group, slices map[result.Key][]result.Slice) []r
 	return rows
 }
 
-func (s Scenario) key(g group, e entry) result.Key {
-	return result.Key{
-		Scenario: s.Name, Subject: e.subject, Kind: e.kind, Workers: g.workers, Masters: cmp.Or(e.masters, g.masters),
+// key is the row of an entry. It names the number of a subject's separate servers, or of the group's masters.
+func (s Scenario) key(env *Env, g group, x entry) result.Key {
+	key := result.Key{
+		Scenario: s.Name, Subject: x.subject.Name(), Kind: x.kind, Workers: g.workers, Masters: g.masters,
 	}
+	if _, hosted := x.subject.(subject.Hosted); hosted {
+		key.Masters = env.servers(x.subject).Len()
+	}
+	return key
 }
 
 func describe(k result.Key) string {

@@ -17,7 +17,10 @@ import (
 	"github.com/seed-624411e5/redlock/bench/internal/result"
 	"github.com/seed-624411e5/redlock/bench/internal/scenario"
 	"github.com/seed-624411e5/redlock/bench/internal/subject"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
+
+var must = locktest.Must
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -29,9 +32,7 @@ func environment(t *testing.T, subjects ...subject.Subject) *scenario.Env {
 		addrs = append(addrs, fmt.Sprintf("127.0.0.1:%d", i+1))
 	}
 	f, err := fleet.Attach(addrs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &scenario.Env{
 		Fleet: f, Subjects: subjects, Masters: 5,
 		Duration: 20 * time.Millisecond, Repeat: 1, Bound: 50 * time.Millisecond,
@@ -40,25 +41,28 @@ func environment(t *testing.T, subjects ...subject.Subject) *scenario.Env {
 	}
 }
 
-func run(t *testing.T, env *scenario.Env, name string) []result.Row {
+func find(t *testing.T, name string) scenario.Scenario {
 	t.Helper()
 	found, err := scenario.Find([]string{name})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, err := found[0].Run(t.Context(), env)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	return found[0]
+}
+
+func run(t *testing.T, env *scenario.Env, name string) []result.Row {
+	t.Helper()
+	rows, err := find(t, name).Run(t.Context(), env)
+	must(t, err)
 	return rows
 }
+
+func ops(r result.Row) float64 { return r.Figures[result.OpsPerS] }
 
 // measured is run, for longer each time until all subjects have made cycles: on a busy machine some first make none.
 func measured(t *testing.T, env *scenario.Env, name string) []result.Row {
 	t.Helper()
 	for {
 		rows := run(t, env, name)
-		if !slices.ContainsFunc(rows, func(r result.Row) bool { return r.OpsPerS <= 0 }) || env.Duration > time.Minute {
+		if !slices.ContainsFunc(rows, func(r result.Row) bool { return ops(r) <= 0 }) || env.Duration > time.Minute {
 			return rows
 		}
 		env.Duration *= 4
@@ -79,7 +83,7 @@ func TestSubjectsTakeTurnsInRotatedOrder(t *testing.T) {
 	}
 	for i, name := range []string{"a", "b", "c"} {
 		if rows[i].Subject != name || rows[i].Repeat != 3 || rows[i].Workers != 1 || rows[i].Masters != 5 ||
-			rows[i].OpsPerS <= 0 {
+			ops(rows[i]) <= 0 {
 			t.Errorf("row %d is %+v", i, rows[i])
 		}
 	}
@@ -99,7 +103,7 @@ func TestDistinctHasAGroupForEveryNumberOfWorkersAndOneLimit(t *testing.T) {
 		t.Fatalf("%d rows, want 3", len(rows))
 	}
 	if rows[0].Workers != 1 || rows[1].Workers != 3 || rows[2].Subject != scenario.LimitName ||
-		rows[2].OpsPerS != 100 || rows[2].P50 != nil {
+		ops(rows[2]) != 100 || rows[2].Figures[result.P50] != 0 {
 		t.Errorf("rows: %+v", rows)
 	}
 }
@@ -145,11 +149,10 @@ func TestALockThatIsVerySlowIsGivenUpAndReported(t *testing.T) {
 		t.Errorf("took %v", took)
 	}
 	dead := rows[1]
-	if unfinished, _ := dead.Get("unfinished"); unfinished != 1 || dead.OpsPerS != 0 || dead.P50 == nil ||
-		*dead.P50 < 60_000 {
-		t.Errorf("unfinished %v, %v/s, p50 %v µs", unfinished, dead.OpsPerS, dead.P50)
+	if unfinished, _ := dead.Get("unfinished"); unfinished != 1 || ops(dead) != 0 || dead.Figures[result.P50] < 60_000 {
+		t.Errorf("unfinished %v, %v/s, p50 %v µs", unfinished, ops(dead), dead.Figures[result.P50])
 	}
-	if rows[0].OpsPerS <= 0 {
+	if ops(rows[0]) <= 0 {
 		t.Error("the quick one was not measured")
 	}
 }
@@ -157,11 +160,7 @@ func TestALockThatIsVerySlowIsGivenUpAndReported(t *testing.T) {
 func TestMeasurementsSurviveAnInterruption(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	env := environment(t, &fake.Subject{Called: "a"}, &fake.Subject{Called: "b", OnOpen: cancel})
-	found, err := scenario.Find([]string{"uncontended"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, err := found[0].Run(ctx, env)
+	rows, err := find(t, "uncontended").Run(ctx, env)
 	if !errors.Is(err, context.Canceled) || len(rows) != 1 || rows[0].Subject != "a" {
 		t.Errorf("rows %+v, error %v; want the row of a and %v", rows, err, context.Canceled)
 	}
@@ -176,7 +175,7 @@ func TestEachKindHasASeparateRow(t *testing.T) {
 		},
 	}
 	rows := run(t, env, "kinds")
-	if len(rows) != 2 || rows[0].Kind != "plain" || rows[1].Kind != "fenced" || rows[1].OpsPerS <= 0 {
+	if len(rows) != 2 || rows[0].Kind != "plain" || rows[1].Kind != "fenced" || ops(rows[1]) <= 0 {
 		t.Errorf("rows: %+v", rows)
 	}
 }
@@ -194,13 +193,12 @@ func TestTheScenarioMastersMeasuresEveryNumberOfMasters(t *testing.T) {
 }
 
 func TestAScenarioThatCannotRunHereIsSkipped(t *testing.T) {
-	for _, name := range []string{"stopped", "kinds"} {
-		found, err := scenario.Find([]string{name})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := found[0].Run(t.Context(),
-			environment(t, &fake.Subject{Called: "a"})); !errors.Is(err, scenario.ErrSkipped) {
+	five, err := fleet.Attach([]string{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4", "127.0.0.1:5"})
+	must(t, err)
+	for _, name := range []string{"stopped", "kinds", "sharded"} { // two groups need six masters
+		env := environment(t, &fake.Subject{Called: "a"})
+		env.Fleet = five
+		if _, err := find(t, name).Run(t.Context(), env); !errors.Is(err, scenario.ErrSkipped) {
 			t.Errorf("%s: %v, want %v", name, err, scenario.ErrSkipped)
 		}
 	}

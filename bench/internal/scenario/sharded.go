@@ -24,23 +24,19 @@ func sharded(e *Env) ([]group, error) {
 		return nil, fmt.Errorf("%w: two groups need %d masters, there are %d", ErrSkipped, 2*groupMasters,
 			e.Fleet.Len())
 	}
-	var groups []group
-	for _, w := range e.workersOr(16, 128) {
-		g := group{workers: w, masters: groupMasters}
+	groups := e.groups(e.workersOr(16, 128), nil, nil)
+	for i := range groups {
+		g := &groups[i]
+		g.masters = groupMasters
 		for _, count := range groupCounts {
-			if count.n*groupMasters > e.Fleet.Len() {
+			asked := count.n * groupMasters
+			if asked > e.Fleet.Len() {
 				e.Logf("sharded: left out %s, there are %d masters", count.kind, e.Fleet.Len())
 				continue
 			}
-			s := subject.Sharded(groupMasters)
-			entry, err := e.entry(s, count.n*groupMasters, e.costs(s, w, groupMasters))
-			if err != nil {
-				return nil, err
-			}
-			entry.kind = count.kind
-			g.entries = append(g.entries, entry)
+			g.entries = append(g.entries,
+				entry{subject: subject.Sharded(groupMasters), kind: count.kind, asked: asked, run: e.costs})
 		}
-		groups = append(groups, g)
 	}
 	return groups, nil
 }

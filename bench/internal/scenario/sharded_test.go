@@ -1,7 +1,6 @@
 package scenario_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -20,9 +19,7 @@ func onServers(t *testing.T, n int, subjects ...subject.Subject) (*scenario.Env,
 		addrs[i] = s.Addr()
 	}
 	f, err := fleet.Attach(addrs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	env := environment(t, subjects...)
 	env.Fleet = f
 	return env, servers
@@ -36,7 +33,7 @@ func TestShardedComparesOneGroupWithTwoOnRealMasters(t *testing.T) {
 		t.Fatalf("rows: %+v", rows)
 	}
 	for _, row := range rows {
-		if row.OpsPerS <= 0 || row.Errors != 0 {
+		if ops(row) <= 0 || row.Errors != 0 {
 			t.Errorf("%s: %+v", row.Kind, row)
 		}
 	}
@@ -45,21 +42,5 @@ func TestShardedComparesOneGroupWithTwoOnRealMasters(t *testing.T) {
 			!strings.Contains(info, "cmdstat_set:") {
 			t.Errorf("master %d took no lock: %v", i, err)
 		}
-	}
-}
-
-func TestShardedNeedsMastersForTwoGroups(t *testing.T) {
-	env := environment(t)
-	f, err := fleet.Attach([]string{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4", "127.0.0.1:5"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	env.Fleet = f
-	found, err := scenario.Find([]string{"sharded"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := found[0].Run(t.Context(), env); !errors.Is(err, scenario.ErrSkipped) {
-		t.Errorf("five masters: %v", err)
 	}
 }

@@ -30,21 +30,6 @@ func withHealthy(sick result.Slice, healthy load.Sample) result.Slice {
 	return sick
 }
 
-// sickGroups are the groups of a scenario that compares these subjects with few and with many workers.
-func (e *Env) sickGroups(subjects []subject.Subject, run func(subject.Subject, []string, int) measurement) ([]group,
-	error,
-) {
-	var groups []group
-	for _, w := range e.workersOr(1, 128) {
-		g, err := e.group(w, subjects, func(s subject.Subject, addrs []string) measurement { return run(s, addrs, w) })
-		if err != nil {
-			return nil, err
-		}
-		groups = append(groups, g)
-	}
-	return groups, nil
-}
-
 // stopped first measures healthy masters. Then it stops one under the same client, and measures again from that moment,
 // so the result includes the operations that meet the silence. If members have different roles, there is a row for each
 // role.
@@ -52,50 +37,36 @@ func stopped(e *Env) ([]group, error) {
 	if !e.Fleet.Ours() {
 		return nil, fmt.Errorf("%w: %w", ErrSkipped, fleet.ErrNotOurs)
 	}
-	var groups []group
-	for _, w := range e.workersOr(1, 128) {
-		g := group{workers: w, masters: e.Masters}
+	groups := e.groups(e.workersOr(1, 128), nil, nil)
+	for i := range groups {
 		for _, s := range e.majorities() {
-			on := e.fleet(s)
-			for _, role := range on.Roles() {
-				entry, err := e.entry(s, e.Masters, func(addrs []string) measurement {
-					return func(ctx context.Context, prefix string) (result.Slice, error) {
-						return e.stop(ctx, s, addrs, w, func() (int, error) { return on.Victim(ctx, role, e.Masters) },
-							prefix)
-					}
-				})
-				if err != nil {
-					return nil, err
-				}
-				entry.kind = role
-				g.entries = append(g.entries, entry)
+			for _, role := range e.servers(s).Roles() {
+				run := func(ctx context.Context, at place) (result.Slice, error) { return e.stop(ctx, at, role) }
+				groups[i].entries = append(groups[i].entries, entry{subject: s, kind: role, run: run})
 			}
 		}
-		groups = append(groups, g)
 	}
 	return groups, nil
 }
 
-// stop measures a subject, first with all servers and then from the moment at which the victim stands still.
-func (e *Env) stop(
-	ctx context.Context, s subject.Subject, addrs []string, workers int, choose func() (int, error), prefix string,
-) (out result.Slice, err error) {
-	on := e.fleet(s)
-	err = with(ctx, s, addrs, func(c subject.Client) (err error) {
-		healthy, err := e.load(workers, prefix+"healthy:").Run(ctx, c, nil)
+// stop measures a subject, first with all servers and then from the moment at which the one with this role stands
+// still.
+func (e *Env) stop(ctx context.Context, at place, role string) (out result.Slice, err error) {
+	err = with(ctx, at, func(c subject.Client) (err error) {
+		healthy, err := e.load(at.workers, at.prefix+"healthy:").Run(ctx, c, nil)
 		if err != nil {
 			return err
 		}
-		victim, err := choose()
+		victim, err := at.servers.Victim(ctx, role, e.Masters)
 		if err != nil {
 			return err
 		}
-		if err := on.Pause(victim); err != nil {
+		if err := at.servers.Pause(victim); err != nil {
 			return err
 		}
-		resume := func() error { return on.Resume(victim) }
+		resume := func() error { return at.servers.Resume(victim) }
 		defer func() { err = errors.Join(err, resume()) }() // does nothing to one that goes on already
-		l := e.load(workers, prefix+"stopped:")
+		l := e.load(at.workers, at.prefix+"stopped:")
 		l.Warmup = 0
 		sick, err := l.Run(ctx, c, resume)
 		out = withHealthy(sliceOf(sick), healthy)
@@ -108,32 +79,31 @@ func (e *Env) stop(
 func slow(e *Env) ([]group, error) {
 	delays := make([]time.Duration, e.Masters)
 	delays[e.Masters/2] = lateBy
-	return e.sickGroups(e.onMasters(), func(s subject.Subject, addrs []string, workers int) measurement {
-		return func(ctx context.Context, prefix string) (out result.Slice, err error) {
-			var healthy load.Sample
-			err = with(ctx, s, addrs, func(c subject.Client) (err error) {
-				healthy, err = e.load(workers, prefix+"healthy:").Run(ctx, c, nil)
-				return err
-			})
-			if err != nil {
-				return out, err
-			}
-			sick, err := e.delayed(ctx, s, addrs, delays, workers, prefix+"slow:")
-			return withHealthy(sick, healthy), err
+	run := func(ctx context.Context, at place) (out result.Slice, err error) {
+		var healthy load.Sample
+		err = with(ctx, at, func(c subject.Client) (err error) {
+			healthy, err = e.load(at.workers, at.prefix+"healthy:").Run(ctx, c, nil)
+			return err
+		})
+		if err != nil {
+			return out, err
 		}
-	})
+		at.prefix += "slow:"
+		sick, err := e.delayed(ctx, at, delays)
+		return withHealthy(sick, healthy), err
+	}
+	return e.groups(e.workersOr(1, 128), e.onMasters(), run), nil
 }
 
 // spread measures masters at growing distances.
 func spread(e *Env) ([]group, error) {
 	delays, quorum := distances(e.Masters)
-	return e.sickGroups(e.onMasters(), func(s subject.Subject, addrs []string, workers int) measurement {
-		return func(ctx context.Context, prefix string) (result.Slice, error) {
-			out, err := e.delayed(ctx, s, addrs, delays, workers, prefix)
-			out.Extra["quorum_delay_us"] = measure.Micros(quorum)
-			return out, err
-		}
-	})
+	run := func(ctx context.Context, at place) (result.Slice, error) {
+		out, err := e.delayed(ctx, at, delays)
+		out.Extra["quorum_delay_us"] = measure.Micros(quorum)
+		return out, err
+	}
+	return e.groups(e.workersOr(1, 128), e.onMasters(), run), nil
 }
 
 // distances returns the delays of n masters, 2, 4, 6 ms and so on, and the delay of the nearest quorum. The delays are
@@ -149,36 +119,44 @@ func distances(n int) (delays []time.Duration, quorum time.Duration) {
 // delayed measures a subject through proxies, without allocations, because the proxies allocate in the same process.
 // With many workers, proxies, servers and client compete for the cores, so an answer is later than its delay, for every
 // subject. To show by how much, a separate connection sends a PING every few milliseconds during the measurement.
-func (e *Env) delayed(
-	ctx context.Context, s subject.Subject, addrs []string, delays []time.Duration, workers int, prefix string,
-) (out result.Slice, err error) {
+func (e *Env) delayed(ctx context.Context, at place, delays []time.Duration) (out result.Slice, err error) {
 	out.Extra = map[string]float64{}
-	proxies, err := fleet.Delay(addrs, delays)
+	err = behind(at, delays, func(at place, proxies *fleet.Delayed) error {
+		alone, err := proxies.Pings(ctx, nil)
+		if err != nil {
+			return err
+		}
+		var beside []time.Duration
+		err = with(ctx, at, func(c subject.Client) error {
+			var pinged error
+			var pinger sync.WaitGroup
+			ended := make(chan struct{})
+			pinger.Go(func() { beside, pinged = proxies.Pings(ctx, ended) })
+			sample, err := e.load(at.workers, at.prefix).Run(ctx, c, nil)
+			close(ended)
+			pinger.Wait()
+			out = sliceOf(sample)
+			return errors.Join(err, pinged)
+		})
+		if err == nil {
+			out.Extra["quorum_ping_us"], out.Extra["busy_ping_us"] = median(alone), median(beside)
+		}
+		return err
+	})
+	delete(out.Extra, result.Allocs)
+	delete(out.Extra, result.Bytes)
+	return out, err
+}
+
+// behind has a place used through proxies with these delays.
+func behind(at place, delays []time.Duration, use func(place, *fleet.Delayed) error) (err error) {
+	proxies, err := fleet.Delay(at.addrs, delays)
 	if err != nil {
-		return out, err
+		return err
 	}
 	defer func() { err = errors.Join(err, proxies.Close()) }()
-	alone, err := proxies.Pings(ctx, nil)
-	if err != nil {
-		return out, err
-	}
-	var beside []time.Duration
-	err = with(ctx, s, proxies.Addrs(), func(c subject.Client) error {
-		var pinged error
-		var pinger sync.WaitGroup
-		ended := make(chan struct{})
-		pinger.Go(func() { beside, pinged = proxies.Pings(ctx, ended) })
-		sample, err := e.load(workers, prefix).Run(ctx, c, nil)
-		close(ended)
-		pinger.Wait()
-		out = sliceOf(sample)
-		return errors.Join(err, pinged)
-	})
-	out.Allocs, out.Bytes = nil, nil
-	if err == nil {
-		out.Extra["quorum_ping_us"], out.Extra["busy_ping_us"] = median(alone), median(beside)
-	}
-	return out, err
+	at.addrs = proxies.Addrs()
+	return use(at, proxies)
 }
 
 // median returns the median over the masters in microseconds: the fastest answer for which a quorum must wait.

@@ -75,26 +75,20 @@ func (e *Env) onMasters() []subject.Subject {
 }
 
 // with opens a client, has it used and closes it.
-func with(ctx context.Context, s subject.Subject, addrs []string, use func(subject.Client) error) (err error) {
-	client, err := s.Open(ctx, addrs)
+func with(ctx context.Context, at place, use func(subject.Client) error) (err error) {
+	client, err := at.subject.Open(ctx, at.addrs)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
-		defer cancel()
-		if e := client.Close(ctx); e != nil {
-			err = errors.Join(err, fmt.Errorf("close: %w", e))
-		}
-	}()
+	defer func() { err = errors.Join(err, closeAll(ctx, []subject.Client{client})) }()
 	return use(client)
 }
 
 func sliceOf(s load.Sample) result.Slice {
 	return result.Slice{
-		OpsPerSecond: s.OpsPerSecond, Latency: s.Cycle, Allocs: &s.AllocsPerOp, Bytes: &s.BytesPerOp,
-		Errors: s.Errors, FirstError: s.FirstError,
+		OpsPerSecond: s.OpsPerSecond, Latency: s.Cycle, Errors: s.Errors, FirstError: s.FirstError,
 		Extra: map[string]float64{
+			result.Allocs: s.AllocsPerOp, result.Bytes: s.BytesPerOp,
 			"acquire_p50_us": measure.Micros(s.Acquire.Quantile(0.50)),
 			"acquire_p99_us": measure.Micros(s.Acquire.Quantile(0.99)),
 			"release_p50_us": measure.Micros(s.Release.Quantile(0.50)),
@@ -106,79 +100,57 @@ func sliceOf(s load.Sample) result.Slice {
 }
 
 // cycles measures plain acquire-and-release cycles on healthy masters.
-func (e *Env) cycles(s subject.Subject, workers int) func(addrs []string) measurement {
-	return func(addrs []string) measurement {
-		return func(ctx context.Context, prefix string) (out result.Slice, err error) {
-			err = with(ctx, s, addrs, func(c subject.Client) error {
-				sample, err := e.load(workers, prefix).Run(ctx, c, nil)
-				out = sliceOf(sample)
-				return err
-			})
-			return out, err
-		}
-	}
+func (e *Env) cycles(ctx context.Context, at place) (out result.Slice, err error) {
+	err = with(ctx, at, func(c subject.Client) error {
+		sample, err := e.load(at.workers, at.prefix).Run(ctx, c, nil)
+		out = sliceOf(sample)
+		return err
+	})
+	return out, err
 }
 
-func uncontended(e *Env) ([]group, error) { return e.plainGroups(e.between(), e.Masters, 1) }
+// oneWorker measures cycles of one worker, whatever the flags say. With several workers, batches would make the number
+// of allocations depend on the load.
+func oneWorker(e *Env) ([]group, error) { return e.groups([]int{1}, e.between(), e.cycles), nil }
 
-// allocations is uncontended with one worker, whatever the flags say. With several workers, batches would make the
-// number depend on the load.
-func allocations(e *Env) ([]group, error) { return e.plainGroups(e.between(), e.Masters, 1) }
+// limited is the subject of the machine's limit. It is never opened.
+type limited struct{ subject.Subject }
 
-func (e *Env) plainGroups(subjects []subject.Subject, masters int, workers ...int) ([]group, error) {
-	var groups []group
-	for _, w := range workers {
-		g := group{workers: w, masters: masters}
-		for _, s := range subjects {
-			entry, err := e.entry(s, masters, e.cycles(s, w))
-			if err != nil {
-				return nil, err
-			}
-			g.entries = append(g.entries, entry)
-		}
-		groups = append(groups, g)
+func (limited) Name() string { return LimitName }
+
+func distinct(e *Env) ([]group, error) {
+	workers := e.workersOr(1, 16, 128, 1024)
+	groups := e.groups(workers, e.between(), e.cycles)
+	if e.Limit != nil {
+		// The limit has no workers. Show it with the greatest number of workers, where the network is the limit.
+		most := &groups[slices.Index(workers, slices.Max(workers))]
+		most.entries = append(most.entries, entry{subject: limited{}, run: e.limit})
 	}
 	return groups, nil
 }
 
-func distinct(e *Env) ([]group, error) {
-	workers := e.workersOr(1, 16, 128, 1024)
-	groups, err := e.plainGroups(e.between(), e.Masters, workers...)
-	if err != nil || e.Limit == nil {
-		return groups, err
+func (e *Env) limit(ctx context.Context, at place) (result.Slice, error) {
+	rates, err := e.Limit(ctx, at.addrs, at.prefix, e.Duration)
+	if errors.Is(err, limit.ErrNotInstalled) {
+		return result.Slice{}, fmt.Errorf("%w: %w", ErrSkipped, err)
 	}
-	// The limit has no workers. Show it with the greatest number of workers, where the network is the limit.
-	most := slices.Index(workers, slices.Max(workers))
-	addrs, err := e.Fleet.Addrs(e.Masters)
-	groups[most].entries = append(groups[most].entries, entry{subject: LimitName, run: e.limit(addrs)})
-	return groups, err
-}
-
-func (e *Env) limit(addrs []string) func(context.Context, string) (result.Slice, error) {
-	return func(ctx context.Context, prefix string) (result.Slice, error) {
-		rates, err := e.Limit(ctx, addrs, prefix, e.Duration)
-		if errors.Is(err, limit.ErrNotInstalled) {
-			return result.Slice{}, fmt.Errorf("%w: %w", ErrSkipped, err)
-		}
-		return result.Slice{
-			OpsPerSecond: rates.Cycles(),
-			Extra:        map[string]float64{"set_per_s": rates.Set, "evalsha_per_s": rates.Drop},
-		}, err
-	}
+	return result.Slice{
+		OpsPerSecond: rates.Cycles(),
+		Extra:        map[string]float64{"set_per_s": rates.Set, "evalsha_per_s": rates.Drop},
+	}, err
 }
 
 func masters(e *Env) ([]group, error) {
 	var groups []group
-	for _, n := range MasterCounts {
+	for _, n := range masterCounts {
 		if n > e.Fleet.Len() {
 			e.Logf("masters: left out %d masters, there are %d", n, e.Fleet.Len())
 			continue
 		}
-		g, err := e.plainGroups(e.onMasters(), n, e.workersOr(1, 128)...)
-		if err != nil {
-			return nil, err
+		for _, g := range e.groups(e.workersOr(1, 128), e.onMasters(), e.cycles) {
+			g.masters = n
+			groups = append(groups, g)
 		}
-		groups = append(groups, g...)
 	}
 	if len(groups) == 0 {
 		return nil, fmt.Errorf("%w: %d masters are too few", ErrSkipped, e.Fleet.Len())
@@ -186,26 +158,19 @@ func masters(e *Env) ([]group, error) {
 	return groups, nil
 }
 
-// MasterCounts are the numbers of masters that the scenario masters goes through.
-var MasterCounts = [...]int{3, 5, 7, 9}
+// masterCounts are the numbers of masters that the scenario masters goes through.
+var masterCounts = [...]int{3, 5, 7, 9}
 
 // kinds compares the kinds of hold with plain holds, each kind as a subject.
 func kinds(e *Env) ([]group, error) {
 	if len(e.Kinds) == 0 {
 		return nil, fmt.Errorf("%w: no kinds of hold to compare", ErrSkipped)
 	}
-	var groups []group
-	for _, w := range e.workersOr(1, 128) {
-		g := group{workers: w, masters: e.Masters}
+	groups := e.groups(e.workersOr(1, 128), nil, nil)
+	for i := range groups {
 		for _, k := range e.Kinds {
-			entry, err := e.entry(k.Subject, e.Masters, e.cycles(k.Subject, w))
-			if err != nil {
-				return nil, err
-			}
-			entry.kind = k.Kind
-			g.entries = append(g.entries, entry)
+			groups[i].entries = append(groups[i].entries, entry{subject: k.Subject, kind: k.Kind, run: e.cycles})
 		}
-		groups = append(groups, g)
 	}
 	return groups, nil
 }

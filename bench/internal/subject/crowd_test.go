@@ -14,9 +14,10 @@ import (
 )
 
 // Goroutines of one client also exclude each other, many at a time and repeatedly. If two of them shared a session or a
-// connection, both would get in.
+// connection, both would get in. Contenders that split the votes of five masters, lose and release must never meet: the
+// benchmark compares the speed of the hand-written rivals, so they must be correct.
 func TestEverySubjectLetsOneGoroutineOfSeveralClientsIn(t *testing.T) {
-	servers := redistest.StartN(t, 3)
+	servers := redistest.StartN(t, 5)
 	for _, s := range subject.All() {
 		t.Run(s.Name(), func(t *testing.T) {
 			addrs := hosted(t, s, addresses(servers))
@@ -90,9 +91,7 @@ func TestAnAbandonedWaitLeavesTheKeyFree(t *testing.T) {
 			addrs := hosted(t, s, nil)
 			holder, waiter, third := open(t, s, addrs), open(t, s, addrs), open(t, s, addrs)
 			handle, err := holder.Acquire(t.Context(), "key", time.Minute)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var waits sync.WaitGroup
 			for range 4 {
 				waits.Go(func() {
@@ -104,9 +103,7 @@ func TestAnAbandonedWaitLeavesTheKeyFree(t *testing.T) {
 				})
 			}
 			waits.Wait()
-			if err := handle.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, handle.Release(t.Context()))
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			for _, c := range []subject.Client{third, waiter} {

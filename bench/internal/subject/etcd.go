@@ -66,11 +66,7 @@ type etcdClient struct{ locks *EtcdLocks }
 
 // Acquire implements Client.
 func (c etcdClient) Acquire(ctx context.Context, key string, ttl time.Duration) (Handle, error) {
-	lock, err := c.locks.Lock(ctx, key, ttl, false)
-	if err != nil {
-		return nil, err
-	}
-	return lock, nil
+	return granted(c.locks.Lock(ctx, key, ttl, false))
 }
 
 func (c etcdClient) Close(ctx context.Context) error { return c.locks.Close(ctx) }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
 
 // These tests check the promise of docs/start/migration.md. During a rollout that replaces redsync by this library,
@@ -27,23 +28,12 @@ func both(t *testing.T) (*redsync.Redsync, *redlock.Locker, []*redistest.Server)
 	t.Helper()
 	servers := redistest.StartN(t, 5)
 	var pools []rsredis.Pool
-	var urls []string
 	for _, s := range servers {
 		client := redis.NewClient(&redis.Options{Addr: s.Addr()})
 		t.Cleanup(func() { _ = client.Close() })
 		pools = append(pools, goredis.NewPool(client))
-		urls = append(urls, s.URL())
 	}
-	locker, err := redlock.Dial(t.Context(), urls, redlock.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := locker.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return redsync.New(pools...), locker, servers
+	return redsync.New(pools...), locktest.Dial(t, servers, redlock.Options{}), servers
 }
 
 func once(rs *redsync.Redsync) *redsync.Mutex {
@@ -53,9 +43,7 @@ func once(rs *redsync.Redsync) *redsync.Mutex {
 func TestALockOfRedsyncKeepsOutThisLibrary(t *testing.T) {
 	rs, locker, _ := both(t)
 	theirs := once(rs)
-	if err := theirs.LockContext(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, theirs.LockContext(t.Context()))
 	if _, err := locker.TryAcquire(t.Context(), migrated, time.Minute); !errors.Is(err, redlock.ErrHeld) {
 		t.Errorf("the key that redsync holds: %v, want ErrHeld", err)
 	}
@@ -73,9 +61,7 @@ func TestALockOfRedsyncKeepsOutThisLibrary(t *testing.T) {
 		t.Fatalf("redsync lost its lock: %v, %v", ok, err)
 	}
 	lock, err := locker.Acquire(t.Context(), migrated, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := lock.Release(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -49,11 +49,7 @@ type postgresClient struct{ locks *AdvisoryLocks }
 
 // Acquire implements Client. Such a lock has no ttl.
 func (c postgresClient) Acquire(ctx context.Context, key string, _ time.Duration) (Handle, error) {
-	lock, err := c.locks.Lock(ctx, key, false)
-	if err != nil {
-		return nil, err
-	}
-	return lock, nil
+	return granted(c.locks.Lock(ctx, key, false))
 }
 
 func (c postgresClient) Close(context.Context) error {

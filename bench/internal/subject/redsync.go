@@ -29,7 +29,7 @@ func RedsyncFailFast() Subject {
 func (s *redsyncSubject) Name() string { return s.name }
 
 func (s *redsyncSubject) Open(_ context.Context, addrs []string) (Client, error) {
-	return redsyncClient{OpenRedsync(addrs, redis.Options{}, s.options...)}, nil
+	return redsyncClient{openRedsync(addrs, s.options...)}, nil
 }
 
 // RedsyncClient holds a process's go-redsync: a pool of go-redis for each master, and mutexes over them all. The bench
@@ -40,14 +40,11 @@ type RedsyncClient struct {
 	options []redsync.Option
 }
 
-// OpenRedsync makes a RedsyncClient for the masters at addrs. client has the settings of the go-redis clients, options
-// those for mutexes.
-func OpenRedsync(addrs []string, client redis.Options, options ...redsync.Option) *RedsyncClient {
+// openRedsync makes a RedsyncClient for the masters at addrs, over go-redis with its default settings.
+func openRedsync(addrs []string, options ...redsync.Option) *RedsyncClient {
 	clients := make([]*redis.Client, len(addrs))
 	for i, addr := range addrs {
-		own := client
-		own.Addr = addr
-		clients[i] = redis.NewClient(&own)
+		clients[i] = redis.NewClient(&redis.Options{Addr: addr})
 	}
 	return RedsyncOver(clients, options...)
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // redsyncMutex shows how a program with go-redsync serves several goroutines that want one key. They queue for a mutex
@@ -21,7 +19,7 @@ func (redsyncMutex) Name() string { return "redsync-mutex" }
 func (redsyncMutex) OneProcess() {}
 
 func (redsyncMutex) Open(_ context.Context, addrs []string) (Client, error) {
-	return &redsyncMutexClient{redsyncClient: redsyncClient{OpenRedsync(addrs, redis.Options{})}}, nil
+	return &redsyncMutexClient{redsyncClient: redsyncClient{openRedsync(addrs)}}, nil
 }
 
 type redsyncMutexClient struct {

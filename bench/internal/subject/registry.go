@@ -1,9 +1,8 @@
 package subject
 
 import (
-	"fmt"
-
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/bench/internal/names"
 )
 
 // All returns the subjects in the order of the tables, those with separate servers last.
@@ -30,24 +29,10 @@ func Kinds() []Variant {
 	}
 }
 
+// Names returns the names of all subjects.
+func Names() []string { return names.Of(All(), Subject.Name) }
+
 // Find returns the named subjects in the order of All; no names mean all.
-func Find(names []string) ([]Subject, error) {
-	if len(names) == 0 {
-		return All(), nil
-	}
-	wanted := map[string]bool{}
-	for _, n := range names {
-		wanted[n] = true
-	}
-	var found []Subject
-	for _, s := range All() {
-		if wanted[s.Name()] {
-			found = append(found, s)
-			delete(wanted, s.Name())
-		}
-	}
-	for n := range wanted {
-		return nil, fmt.Errorf("subject: there is none called %q", n)
-	}
-	return found, nil
+func Find(wanted []string) ([]Subject, error) {
+	return names.Find("subject", All(), Subject.Name, wanted)
 }

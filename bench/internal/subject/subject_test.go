@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,16 +13,17 @@ import (
 	"github.com/seed-624411e5/redlock/bench/internal/backend"
 	"github.com/seed-624411e5/redlock/bench/internal/subject"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
+
+var must = locktest.Must
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func open(t *testing.T, s subject.Subject, addrs []string) subject.Client {
 	t.Helper()
 	c, err := s.Open(t.Context(), addrs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
@@ -53,18 +53,14 @@ func hosted(t *testing.T, s subject.Subject, masters []string) []string {
 	if errors.Is(err, backend.ErrNotInstalled) {
 		redistest.NothingTested(t, err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := servers.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	addrs, err := servers.Addrs(servers.Len())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return addrs
 }
 
@@ -82,31 +78,39 @@ func TestEverySubjectExcludesUntilReleased(t *testing.T) {
 	for _, s := range subject.All() {
 		t.Run(s.Name(), func(t *testing.T) {
 			addrs := hosted(t, s, addresses(servers))
-			first, second := open(t, s, addrs), open(t, s, addrs)
-			key := "exclude:" + s.Name()
-			handle, err := first.Acquire(t.Context(), key, 10*time.Second)
-			if err != nil {
-				t.Fatal(err)
-			}
-			short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			defer cancel()
-			if _, err := second.Acquire(short, key, 10*time.Second); err == nil {
-				t.Fatal("a second client was granted a key that is held")
-			}
-			if err := handle.Release(t.Context()); err != nil {
-				t.Fatalf("release: %v", err)
-			}
-			long, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			defer cancel()
-			again, err := second.Acquire(long, key, 10*time.Second)
-			if err != nil {
-				t.Fatalf("after the release: %v", err)
-			}
-			if err := again.Release(t.Context()); err != nil {
-				t.Errorf("release: %v", err)
-			}
+			excludes(t, open(t, s, addrs), open(t, s, addrs), "exclude:"+s.Name())
 		})
 	}
+}
+
+func TestEveryKindIsGrantedAndReleased(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	kinds := subject.Kinds()
+	if len(kinds) == 0 || kinds[0].Kind != "plain" {
+		t.Fatalf("the first of %d kinds must be the plain one", len(kinds))
+	}
+	for _, k := range kinds {
+		t.Run(k.Kind, func(t *testing.T) {
+			// The second hold is exclusive, whatever the first one is. So it is granted only after a release.
+			excludes(t, open(t, k.Subject, addresses(servers)), open(t, subject.Redlock(), addresses(servers)),
+				"kind:"+k.Kind)
+		})
+	}
+}
+
+// excludes fails the test unless a hold of the first client keeps the second one out until its release.
+func excludes(t *testing.T, first, second subject.Client, key string) {
+	t.Helper()
+	ctx := locktest.Within(t, 10*time.Second)
+	handle, err := first.Acquire(ctx, key, time.Minute)
+	must(t, err)
+	if _, err := second.Acquire(locktest.Within(t, 50*time.Millisecond), key, time.Minute); err == nil {
+		t.Fatal("a second client was granted a key that is held")
+	}
+	must(t, handle.Release(ctx))
+	again, err := second.Acquire(ctx, key, time.Minute)
+	must(t, err)
+	must(t, again.Release(ctx))
 }
 
 func TestEverySubjectReleasesOnEveryMaster(t *testing.T) {
@@ -116,12 +120,8 @@ func TestEverySubjectReleasesOnEveryMaster(t *testing.T) {
 			c := open(t, s, addresses(servers))
 			for i := range 50 {
 				handle, err := c.Acquire(t.Context(), fmt.Sprintf("orphan:%s:%d", s.Name(), i), time.Minute)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := handle.Release(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
+				must(t, handle.Release(t.Context()))
 			}
 			if s.Name() == subject.RedsyncFailFast().Name() {
 				return // it is known to leave keys behind, and the benchmark shows that
@@ -139,49 +139,13 @@ func TestEverySubjectReleasesOnEveryMaster(t *testing.T) {
 	}
 }
 
-// The benchmark compares the speed of the hand-written rivals, so they must be correct: contenders that split the
-// votes, lose and release must never meet in the critical section.
-func TestHandWrittenRivalsNeverLetTwoIn(t *testing.T) {
-	servers := redistest.StartN(t, 5)
-	for _, s := range []subject.Subject{subject.GoRedisFanout(), subject.Rueidis()} {
-		t.Run(s.Name(), func(t *testing.T) {
-			var wg sync.WaitGroup
-			inside := make(chan struct{}, 1)
-			for range 4 {
-				c := open(t, s, addresses(servers))
-				wg.Go(func() {
-					for range 5 {
-						handle, err := c.Acquire(t.Context(), "split:"+s.Name(), 30*time.Second)
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						select {
-						case inside <- struct{}{}:
-							<-inside
-						default:
-							t.Error("two holders at once")
-						}
-						if err := handle.Release(t.Context()); err != nil {
-							t.Error(err)
-						}
-					}
-				})
-			}
-			wg.Wait()
-		})
-	}
-}
-
 // A stopped master must cost early returners nothing, and its late keys must be removed when it answers again.
 func TestHandWrittenRivalsDoNotWaitForAStoppedMaster(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	for _, s := range []subject.Subject{subject.GoRedisFanout(), subject.Rueidis()} {
 		t.Run(s.Name(), func(t *testing.T) {
 			c := open(t, s, addresses(servers))
-			if err := servers[1].Pause(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, servers[1].Pause())
 			defer func() {
 				if err := servers[1].Resume(); err != nil {
 					t.Error(err)
@@ -189,50 +153,11 @@ func TestHandWrittenRivalsDoNotWaitForAStoppedMaster(t *testing.T) {
 			}()
 			begun := time.Now()
 			handle, err := c.Acquire(t.Context(), "stopped:"+s.Name(), 20*time.Second)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := handle.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
+			must(t, handle.Release(t.Context()))
 			// The request timeout is one second; even one wait for it would show.
 			if took := time.Since(begun); took > 900*time.Millisecond {
 				t.Errorf("a cycle took %v", took)
-			}
-		})
-	}
-}
-
-func TestEveryKindIsGrantedAndReleased(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	kinds := subject.Kinds()
-	if len(kinds) == 0 || kinds[0].Kind != "plain" {
-		t.Fatalf("the first of %d kinds must be the plain one", len(kinds))
-	}
-	for _, k := range kinds {
-		t.Run(k.Kind, func(t *testing.T) {
-			// The second hold is exclusive, whatever the first one is. So it is granted only after a release.
-			c, plain := open(t, k.Subject, addresses(servers)), open(t, subject.Redlock(), addresses(servers))
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			defer cancel()
-			handle, err := c.Acquire(ctx, "kind:"+k.Kind, time.Minute)
-			if err != nil {
-				t.Fatal(err)
-			}
-			short, end := context.WithTimeout(ctx, 50*time.Millisecond)
-			defer end()
-			if _, err := plain.Acquire(short, "kind:"+k.Kind, time.Minute); err == nil {
-				t.Error("a plain hold was granted at the same time")
-			}
-			if err := handle.Release(ctx); err != nil {
-				t.Fatal(err)
-			}
-			again, err := plain.Acquire(ctx, "kind:"+k.Kind, time.Minute)
-			if err != nil {
-				t.Fatalf("after the release: %v", err)
-			}
-			if err := again.Release(ctx); err != nil {
-				t.Error(err)
 			}
 		})
 	}

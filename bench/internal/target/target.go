@@ -6,6 +6,7 @@ package target
 import (
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/seed-624411e5/redlock/bench/internal/result"
@@ -40,9 +41,11 @@ type Target struct {
 	AtLeast, Goal float64
 	// Floor reports whether greater is better; otherwise smaller is.
 	Floor bool
-	// value takes the number from the rows; false when they are not there.
-	value func(rows) (float64, bool)
+	value value
 }
+
+// value takes a number from the rows of a scenario; false when they are not there.
+type value func(rows []result.Row) (float64, bool)
 
 // Outcome is a Target and its measured value.
 type Outcome struct {
@@ -56,7 +59,8 @@ func Evaluate(measured []result.Row) []Outcome {
 	var out []Outcome
 	for _, t := range targets() {
 		o := Outcome{Target: t}
-		if v, ok := t.value(measured); ok {
+		own := slices.DeleteFunc(slices.Clone(measured), func(r result.Row) bool { return r.Scenario != t.Scenario })
+		if v, ok := t.value(own); ok {
 			o.Value, o.Verdict = v, t.judge(v)
 		}
 		out = append(out, o)

@@ -2,6 +2,7 @@ package target_test
 
 import (
 	"bytes"
+	"maps"
 	"strings"
 	"testing"
 
@@ -10,10 +11,16 @@ import (
 )
 
 func row(scenario, subject string, workers int, ops, p50 float64, extra map[string]float64) result.Row {
+	figures := map[string]float64{result.OpsPerS: ops, result.P50: p50}
+	maps.Copy(figures, extra)
 	return result.Row{
-		Scenario: scenario, Subject: subject, Workers: workers, Masters: 5, OpsPerS: ops, P50: &p50,
-		Extra: extra,
+		Key: result.Key{Scenario: scenario, Subject: subject, Workers: workers, Masters: 5}, Figures: figures,
 	}
+}
+
+func of(kind string, r result.Row) result.Row {
+	r.Kind = kind
+	return r
 }
 
 // outcome returns the only target with this text in its description.
@@ -29,39 +36,28 @@ func outcome(t *testing.T, all []target.Outcome, scenario, what string) target.O
 }
 
 func TestEachTargetIsReachedOrMissed(t *testing.T) {
-	fair := 0.9
 	contended := row("contended", "redlock", 32, 400, 1, map[string]float64{
 		"wait_p99_us": 300, "ideal_wait_us": 100, "gap_p50_us": 110, "rested_cycle_us": 100, "overlaps": 1,
+		"fairness": 0.9,
 	})
-	contended.Fairness = &fair
-	plain := row("kinds", "redlock", 128, 100, 1, nil)
-	plain.Kind = "plain"
-	fenced := row("kinds", "redlock", 128, 80, 1, nil)
-	fenced.Kind = "fenced"
-	shared := row("kinds", "redlock", 128, 70, 1, nil)
-	shared.Kind = "shared"
-	costs := []result.Row{
+	four := of("four processes", row("cohort", "redlock", 32, 900_000, 1,
+		map[string]float64{"overlaps": 2, "away_max_us": 420_000, "away_allowed_us": 300_000, "fairness": 0.98}))
+	all := target.Evaluate([]result.Row{
 		row("cost", "redlock", 1, 1, 1, map[string]float64{"commands": 5}),
 		row("cost", "redsync", 1, 1, 1, map[string]float64{"commands": 4}),
 		row("cost", "redlock", 64, 1, 1, map[string]float64{"bytes_in": 120}),
-		row("cost", "redlock", 64, 1, 1, map[string]float64{"bytes_in": 150}),
-		row("cost", "redlock", 1, 1, 1, map[string]float64{"bytes_in": 300}),
-	}
-	costs[3].Kind, costs[4].Kind = "fenced", "shared"
-	one := row("cohort", "redlock", 32, 150_000, 1, map[string]float64{"overlaps": 0})
-	one.Kind = "one process"
-	four := row("cohort", "redlock", 32, 900_000, 1,
-		map[string]float64{"overlaps": 2, "away_max_us": 420_000, "away_allowed_us": 300_000})
-	four.Kind, four.Fairness = "four processes", new(0.98)
-	rival := row("cohort", "redsync-mutex", 32, 900_000, 1, nil)
-	rival.Kind = "one process"
-	all := target.Evaluate(append(costs,
-		rival, one, four, shared,
+		of("fenced", row("cost", "redlock", 64, 1, 1, map[string]float64{"bytes_in": 150})),
+		of("shared", row("cost", "redlock", 1, 1, 1, map[string]float64{"bytes_in": 300})),
+		of("one process", row("cohort", "redsync-mutex", 32, 900_000, 1, nil)),
+		of("one process", row("cohort", "redlock", 32, 150_000, 1, map[string]float64{"overlaps": 0})),
+		four, contended,
+		of("shared", row("kinds", "redlock", 128, 70, 1, nil)),
+		of("plain", row("kinds", "redlock", 128, 100, 1, nil)),
+		of("fenced", row("kinds", "redlock", 128, 80, 1, nil)),
 		row("uncontended", "redlock", 1, 1, 70, nil), row("uncontended", "redsync", 1, 1, 100, nil),
 		row("distinct", "redlock", 128, 950, 1, nil), row("distinct", "redsync", 128, 100, 1, nil),
 		row("distinct", "redlock", 1024, 500, 1, nil), row("distinct", "limit", 1024, 1000, 0, nil),
-		contended, plain, fenced,
-	))
+	})
 	for _, c := range []struct {
 		scenario, what string
 		value          float64
