@@ -247,8 +247,8 @@ func TestAProcessThatWasStoppedWritesTooLateAndIsRefused(t *testing.T) {
 			Backend: "process", Scenario: "stopped-writers", Seed: 3, TTL: time.Second, Duration: 10 * time.Second,
 		},
 		func(rep *chaos.Report) bool { return rep.StaleWrites > 0 })
-	if rep.StaleWrites == 0 || rep.Faults["child-pause"] == 0 {
-		t.Errorf("nothing was shown: %d writes were refused after %d stops", rep.StaleWrites, rep.Faults["child-pause"])
+	if rep.Faults["child-pause"] == 0 {
+		t.Errorf("%d writes were refused after no stop", rep.StaleWrites)
 	}
 }
 
@@ -329,23 +329,10 @@ func TestBrokenLocksAreCaughtOnRealServers(t *testing.T) {
 			limits := quick
 			limits.Orphan = time.Second
 			duration := max(c.Duration, 5*time.Second) // in parallel with many others
-			want := report.Violation
-			if c.Oracle == oracle.NameValidity { // no client may act under such a lock, so it shows nothing more
-				want = report.Unknown
-			}
-			caught := func(rep *chaos.Report) bool {
-				return rep.Verdict == want && slices.ContainsFunc(rep.Violations, func(v oracle.Violation) bool {
-					return v.Oracle == c.Oracle
-				})
-			}
-			rep := catch(t,
-				chaos.Config{
-					Backend: "process", Subject: c.Subject, Scenario: c.Scenario, Seed: 1, Duration: duration,
-					Limits: limits,
-				}, caught)
-			if !caught(rep) {
-				t.Errorf("verdict %s, violations %v", rep.Verdict, rep.Violations)
-			}
+			catch(t, chaos.Config{
+				Backend: "process", Subject: c.Subject, Scenario: c.Scenario, Seed: 1, Duration: duration,
+				Limits: limits,
+			}, patient.By(c.Oracle))
 		})
 	}
 }
@@ -355,14 +342,10 @@ func TestBrokenLocksAreCaughtOnRealServers(t *testing.T) {
 func TestOutsideTheAssumptionsOverlapsAreAllowed(t *testing.T) {
 	// On a busy machine a late request leaves a key until its ttl ends, and without holders there
 	// are no overlaps.
-	rep := show(t, chaos.Config{
+	show(t, chaos.Config{
 		Backend: "embedded", Subject: controls.New(controls.SingleNX), Scenario: "amnesia", Seed: 1,
 		TTL: 3 * time.Second, Duration: 10 * time.Second,
-	}, func(rep *chaos.Report) bool { return rep.Overlaps > 0 })
-	if rep.Overlaps == 0 || len(rep.Allowed) == 0 {
-		t.Errorf("%d overlaps, %d violations that are allowed: nothing was shown by %d acquisitions and %v",
-			rep.Overlaps, len(rep.Allowed), rep.Acquisitions, rep.Faults)
-	}
+	}, func(rep *chaos.Report) bool { return rep.Overlaps > 0 && len(rep.Allowed) > 0 })
 }
 
 func TestTheFilesAgreeWithTheReport(t *testing.T) {

@@ -7,15 +7,6 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/report"
 )
 
-// The names of the oracles that take more than a history; package oracle has the others.
-const (
-	NameLeak     = oracle.NameLeak
-	NameGrowth   = oracle.NameGrowth
-	NameReleased = oracle.NameReleased
-	NameOwner    = oracle.NameOwner
-	NameKeyspace = oracle.NameKeyspace
-)
-
 // Oracles lists the names of all oracles.
 func Oracles() []string { return oracle.Names() }
 

@@ -21,10 +21,7 @@ func TestHazard136TheClocksOfProcessesOfTheHarnessAreSet(t *testing.T) {
 		}
 		cfg := cfg
 		cfg.Subject = e.Subject()
-		caught := func(rep *chaos.Report) bool { return rep.TokenViolations > 0 }
-		if rep := catch(t, cfg, caught); !caught(rep) {
-			t.Errorf("%s: %v", rep.Verdict, rep.Reasons)
-		}
+		catch(t, cfg, func(rep *chaos.Report) bool { return rep.TokenViolations > 0 })
 	})
 	t.Run("this library", func(t *testing.T) {
 		rep := run(t, cfg, acquired(5))

@@ -3,6 +3,7 @@ package chaos
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -32,7 +33,7 @@ type Control struct {
 }
 
 // Alone reports whether the control's runs must be the only ones in their process: its oracle looks at the heap.
-func (c Control) Alone() bool { return c.Oracle == NameGrowth }
+func (c Control) Alone() bool { return c.Oracle == oracle.NameGrowth }
 
 // Controls lists the negative controls: broken variants of a small Redlock, and this library with one rule broken. The
 // latter are in builds with a mutant only; elsewhere they can't be opened.
@@ -50,8 +51,8 @@ func Controls() []Control {
 		{controls.New(controls.SingleNX), "", guarded, "amnesia", oracle.NameOverlap, 16 * sec},
 		{own, "", guarded, "amnesia", oracle.NameOverlap, 16 * sec},
 		{controls.New(controls.NoLock), "", own, "calm", oracle.NameValidity, 3 * sec},
-		{controls.New(controls.IdleRelease), "", own, "calm", NameReleased, 4 * sec},
-		{controls.New(controls.Litter), "", own, "calm", NameKeyspace, 4 * sec},
+		{controls.New(controls.IdleRelease), "", own, "calm", oracle.NameReleased, 4 * sec},
+		{controls.New(controls.Litter), "", own, "calm", oracle.NameKeyspace, 4 * sec},
 		{controls.New(controls.Liar), "", own, "many-keys", oracle.NameAvailability, 4 * sec},
 		{
 			subject.Redlock{Label: "redlock:no-joint-step", Hasty: true},
@@ -106,16 +107,6 @@ type ControlResult struct {
 
 // Failed tells whether the control was not caught, or the unbroken library did not pass where it was.
 func (c ControlResult) Failed() bool { return !c.Caught || c.Unbroken != report.Pass }
-
-// Run is Catch and then Compare. A control with a mutant has no Run, because its two parts need two
-// programs.
-func (c Control) Run(ctx context.Context, cfg Config) (ControlResult, error) {
-	result, err := c.Catch(ctx, cfg)
-	if err != nil || !result.Caught {
-		return result, err
-	}
-	return c.Compare(ctx, cfg, result)
-}
 
 // Catch runs the control with one seed after another, from cfg.Seed on, until it is caught or a minute is over. cfg
 // says where (backend, masters, files); what to run is the control's. The result says nothing of the unbroken lock.
@@ -185,11 +176,16 @@ func (c Control) configure(cfg Config, subject workload.Subject) Config {
 	return cfg
 }
 
-// Compare runs the unbroken lock with the seed that caught the control, and adds its verdict to the result.
+// Compare runs the unbroken lock with the seed that caught the control, and adds its verdict to the result. This
+// library takes its place in scenarios that need more than the unbroken lock has.
 func (c Control) Compare(ctx context.Context, cfg Config, result ControlResult) (ControlResult, error) {
 	cfg = c.configure(cfg, c.Unbroken)
 	cfg.Seed = result.Seed
 	rep, err := Run(ctx, cfg)
+	if errors.Is(err, workload.ErrUnsupported) {
+		cfg.Subject = Redlock()
+		rep, err = Run(ctx, cfg)
+	}
 	if err != nil {
 		return result, err
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos"
 	"github.com/seed-624411e5/redlock/chaos/controls"
 	"github.com/seed-624411e5/redlock/chaos/internal/patient"
-	"github.com/seed-624411e5/redlock/chaos/report"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
@@ -41,14 +41,11 @@ func TestALockThatKeepsSomethingOfEachHoldIsConvicted(t *testing.T) { //nolint:p
 			if err != nil {
 				t.Fatal(err)
 			}
-			caught := func(rep *chaos.Report) bool { return rep.Verdict == report.Violation }
-			cfg := growing(e.Subject())
-			rep := clean(t, cfg, func(cfg chaos.Config) *chaos.Report { return patient.Caught(t, cfg, caught) })
-			if !caught(rep) {
-				t.Fatalf("%s: %v; %v", rep.Verdict, rep.Reasons, rep.Notes)
-			}
+			rep := clean(t, growing(e.Subject()), func(cfg chaos.Config) *chaos.Report {
+				return patient.Caught(t, cfg, patient.By(oracle.NameGrowth))
+			})
 			for _, v := range rep.Violations {
-				if v.Oracle != chaos.NameGrowth || !strings.Contains(v.Text, "number of "+what) {
+				if v.Oracle != oracle.NameGrowth || !strings.Contains(v.Text, "number of "+what) {
 					t.Errorf("also found: %s", v)
 				}
 			}

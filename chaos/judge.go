@@ -27,7 +27,7 @@ func (r *run) judge() *Report {
 	facts := &verdict.Facts{
 		Report: rep, Profile: r.profile, Limits: r.limits(), EndedAt: r.recorder.Now(),
 		SetsOf: r.setsOf, Away: r.reach.Away, Unused: r.reach.Unused(), Failures: r.injector.Failures,
-		Can: r.injector.Can, Stuck: r.stuck,
+		Can: r.injector.Can, Stuck: r.stuck, Unseen: r.unseen,
 		Found: r.leftovers.Judge(r.recorder.Now(), len(r.profile.KeyNames()), r.acquisitions()),
 		Own: func(v *history.View) (found []oracle.Violation) {
 			for i := range r.cfg.Oracles {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/report"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
@@ -56,7 +57,7 @@ func TestLeakedGoroutinesAreFound(t *testing.T) {
 				rep.Acquisitions)
 		}
 		reasons := strings.Join(rep.Reasons, "\n")
-		if !strings.Contains(reasons, chaos.NameLeak) ||
+		if !strings.Contains(reasons, oracle.NameLeak) ||
 			!strings.Contains(reasons, "leakyLocker.linger (leaks_test.go:") {
 			t.Errorf("the reasons do not say where: %s", reasons)
 		}

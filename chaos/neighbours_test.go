@@ -62,7 +62,7 @@ func TestALockThatHarmsNeighboursIsCaught(t *testing.T) {
 	rep := catch(t, chaos.Config{
 		Subject: queueing{chaos.Redlock()}, Plan: long, Neighbours: true, Limits: quick,
 	}, func(rep *chaos.Report) bool { return slices.ContainsFunc(rep.Violations, isVictim) })
-	if !slices.ContainsFunc(rep.Violations, isVictim) || rep.Neighbours.Late == 0 || rep.Neighbours.Holds > 0 {
+	if rep.Neighbours.Late == 0 || rep.Neighbours.Holds > 0 {
 		t.Errorf("%s, %+v, %v", rep.Verdict, rep.Neighbours, rep.Reasons)
 	}
 }

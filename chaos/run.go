@@ -118,6 +118,7 @@ type run struct {
 	errors     []string
 	notes      []string
 	stuck      []string
+	unseen     []string // what could not be looked at in the end
 }
 
 // drive lets the workload run while the plan is carried out.

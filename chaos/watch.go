@@ -87,7 +87,8 @@ func (w *watch) sample(ctx context.Context, i int, m masters.Master) {
 	if took := s.Until - s.At; took > int64(w.patience/slowShare) && ctx.Err() == nil && !hurt && !w.hurt(i) {
 		w.recorder.Append(history.Event{
 			At: s.At, Type: history.Slow, Client: history.Everyone, Master: i, Value: took,
-			Note: fmt.Sprintf("master %d was asked for its keys", i),
+			Patience: int64(min(w.patience, mostWatch)),
+			Note:     fmt.Sprintf("master %d was asked for its keys", i),
 		})
 	}
 	for _, key := range found {

@@ -11,6 +11,7 @@ import (
 	toxiproxy "github.com/Shopify/toxiproxy/v2/client"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/seed-624411e5/redlock/chaos/internal/machine"
 	"github.com/seed-624411e5/redlock/chaos/masters"
 	"github.com/seed-624411e5/redlock/chaos/network"
 )
@@ -94,11 +95,11 @@ func (p *probe) answers(ctx context.Context, within time.Duration) bool {
 }
 
 func (p *probe) awaits(ctx context.Context, within time.Duration) bool {
-	return poll(ctx, within, func() bool { return p.answers(ctx, time.Second) })
+	return machine.Poll(ctx, within, func() bool { return p.answers(ctx, time.Second) })
 }
 
 func awaits(ctx context.Context, addr string) bool {
-	return poll(ctx, startPatience, func() bool { return answers(ctx, addr, time.Second) })
+	return machine.Poll(ctx, startPatience, func() bool { return answers(ctx, addr, time.Second) })
 }
 
 // answers sends a PING and reports whether a reply came in time.

@@ -15,6 +15,7 @@ import (
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 
+	"github.com/seed-624411e5/redlock/chaos/internal/machine"
 	"github.com/seed-624411e5/redlock/chaos/masters"
 	chaosnet "github.com/seed-624411e5/redlock/chaos/network"
 )
@@ -118,7 +119,7 @@ func (p *project) find(ctx context.Context) error {
 	p.name = one.Container.Config.Labels[projectLabel]
 	var unhealthy string
 	var hopeless bool
-	poll(ctx, healthPatience, func() bool {
+	machine.Poll(ctx, healthPatience, func() bool {
 		p.services, unhealthy, hopeless, err = p.look(ctx)
 		return err != nil || unhealthy == "" || hopeless
 	})

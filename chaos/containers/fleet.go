@@ -17,6 +17,7 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/seed-624411e5/redlock/chaos/internal/machine"
 	"github.com/seed-624411e5/redlock/chaos/masters"
 	chaosnet "github.com/seed-624411e5/redlock/chaos/network"
 )
@@ -263,7 +264,7 @@ func (f *fleet) assemble(ctx context.Context) error {
 	url := "http://" + f.proxyAddr
 	api := toxiproxy.NewClient(url)
 	var err error
-	if !poll(ctx, startPatience, func() bool { _, err = api.Proxies(); return err == nil }) {
+	if !machine.Poll(ctx, startPatience, func() bool { _, err = api.Proxies(); return err == nil }) {
 		return fmt.Errorf("containers: toxiproxy at %s: %w", f.proxyAddr, err)
 	}
 	members := make([]member, len(f.nodes))

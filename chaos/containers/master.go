@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-624411e5/redlock/chaos/internal/machine"
 	"github.com/seed-624411e5/redlock/chaos/masters"
 )
 
@@ -81,16 +82,10 @@ func (m *master) Inject(ctx context.Context, action masters.Action, p masters.Pa
 
 // once makes a heal function that does its work a single time, also when that fails.
 func once(heal func(context.Context) error) func(context.Context) error {
-	var mu sync.Mutex
-	done := false
-	return func(ctx context.Context) error {
-		mu.Lock()
-		defer mu.Unlock()
-		if done {
-			return nil
-		}
-		done = true
-		return heal(ctx)
+	var done sync.Once
+	return func(ctx context.Context) (err error) {
+		done.Do(func() { err = heal(ctx) })
+		return err
 	}
 }
 
@@ -159,7 +154,7 @@ func (m *master) answers(ctx context.Context, within time.Duration) bool {
 
 // await waits until the server answers over both networks, where it is on both.
 func (m *master) await(ctx context.Context) error {
-	if !poll(ctx, startPatience, func() bool { return m.answers(ctx, time.Second) }) {
+	if !machine.Poll(ctx, startPatience, func() bool { return m.answers(ctx, time.Second) }) {
 		return errors.New("it was started and does not answer")
 	}
 	m.node.mu.Lock()

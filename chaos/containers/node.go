@@ -11,6 +11,8 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
+
+	"github.com/seed-624411e5/redlock/chaos/internal/machine"
 )
 
 // node is one container, and the network on which clients reach it. Its methods may be called at the same time
@@ -90,7 +92,7 @@ func (n *node) kill(ctx context.Context) (exit int, err error) {
 	if _, err := n.api.ContainerKill(ctx, n.id, client.ContainerKillOptions{Signal: "KILL"}); err != nil {
 		return 0, err
 	}
-	gone := poll(ctx, 10*time.Second, func() bool {
+	gone := machine.Poll(ctx, 10*time.Second, func() bool {
 		var c container.InspectResponse
 		c, err = n.inspect(ctx)
 		if err != nil || c.State.Running {
@@ -153,22 +155,4 @@ func (n *node) plug(ctx context.Context) error {
 		n.unplugged = false
 	}
 	return err
-}
-
-// poll asks until cond is true, ctx is done or the time is over.
-func poll(ctx context.Context, within time.Duration, cond func() bool) bool {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if cond() {
-			return true
-		}
-		select {
-		case <-ctx.Done():
-			return false
-		case <-tick.C:
-		}
-	}
 }

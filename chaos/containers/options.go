@@ -1,6 +1,7 @@
 package containers
 
 import (
+	"cmp"
 	"os"
 
 	"github.com/seed-624411e5/redlock/chaos/masters"
@@ -17,19 +18,10 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	o.RedisImage = firstOf(o.RedisImage, os.Getenv("REDIS_IMAGE"), "redis:8.0-alpine")
-	o.Server = firstOf(o.Server, os.Getenv("REDIS_SERVER"), "redis-server")
-	o.ToxiproxyImage = firstOf(o.ToxiproxyImage, os.Getenv("TOXIPROXY_IMAGE"), "ghcr.io/shopify/toxiproxy:2.12.0")
+	o.RedisImage = cmp.Or(o.RedisImage, os.Getenv("REDIS_IMAGE"), "redis:8.0-alpine")
+	o.Server = cmp.Or(o.Server, os.Getenv("REDIS_SERVER"), "redis-server")
+	o.ToxiproxyImage = cmp.Or(o.ToxiproxyImage, os.Getenv("TOXIPROXY_IMAGE"), "ghcr.io/shopify/toxiproxy:2.12.0")
 	return o
-}
-
-func firstOf(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }
 
 // Registry returns a new registry with the backends of package masters and "containers", with default options.

@@ -39,7 +39,7 @@ func (s altered) Supports(kind history.Kind) error {
 
 // Open implements workload.Subject.
 func (s altered) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
-	return s.OpenSecured(ctx, plain(addrs))
+	return s.OpenSecured(ctx, endpoint.AllPlain(addrs))
 }
 
 // OpenSecured implements workload.Secured.

@@ -50,7 +50,7 @@ func (s blind) Supports(kind history.Kind) error {
 
 // Open implements workload.Subject.
 func (s blind) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
-	return s.OpenSecured(ctx, plain(addrs))
+	return s.OpenSecured(ctx, endpoint.AllPlain(addrs))
 }
 
 // OpenSecured implements workload.Secured.

@@ -117,6 +117,10 @@ func kinds() []Entry {
 			acquire: free(func(r workload.Request) bool { return r.Kind == history.Exclusive }),
 		},
 		{
+			Name: "readers-wait-for-readers", Text: "Readers exclude each other.", Scenario: "shared",
+			Oracle: "sharing", For: 10 * sec, also: both,
+		},
+		{
 			Name: "nobody-enters-again", Text: "The owner of a hold has to wait like anybody else.",
 			Scenario: "reentrant", Oracle: "reentry", For: 8 * sec, also: again,
 		},

@@ -109,6 +109,13 @@ func extensions() []Entry {
 				panic(errBroken) //nolint:forbidigo // that is what is wrong with it
 			},
 		},
+		{
+			Name: "extend-slow", Text: "An extension returns a second and a half later.", Scenario: "many-keys",
+			Oracle: "pace", For: 12 * sec,
+			extend: func(ctx context.Context, h workload.Hold, ttl time.Duration) error {
+				return errors.Join(h.Extend(ctx, ttl), pause(ctx, 1500*time.Millisecond))
+			},
+		},
 	}
 }
 
@@ -220,6 +227,7 @@ func releaseSome(ctx context.Context, h workload.Hold, n int) error {
 	all := part.locker
 	part.locker = &locker{
 		variant: all.variant, entry: all.entry, quorum: min(n, 2), masters: all.masters[:n], tell: all.tell,
+		left: make([]leftovers, n),
 	}
 	part.acquired = part.acquired[:n]
 	err := part.Release(ctx)

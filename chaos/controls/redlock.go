@@ -106,15 +106,7 @@ func (s subject) Supports(kind history.Kind) error {
 
 // Open implements workload.Subject.
 func (s subject) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
-	return s.OpenSecured(ctx, plain(addrs))
-}
-
-func plain(addrs []string) []endpoint.Endpoint {
-	out := make([]endpoint.Endpoint, len(addrs))
-	for i, addr := range addrs {
-		out[i] = endpoint.Plain(addr)
-	}
-	return out
+	return s.OpenSecured(ctx, endpoint.AllPlain(addrs))
 }
 
 // OpenSecured implements workload.Secured.

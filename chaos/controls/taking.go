@@ -212,10 +212,14 @@ func attempts() []Entry {
 			}),
 		before("starves-a-client", "One client gets nothing as long as there are others.", "calm", "service", 10*sec,
 			func(ctx context.Context, l *locker) error {
-				if starving.CompareAndSwap(nil, l) {
-					l.cleanup.Go(func() { <-l.closed; starving.Store(nil) })
+				if starves(l) {
+					return hangs(ctx)
 				}
-				if starving.Load() == l {
+				return nil
+			}),
+		before("stops-serving-a-client", "One client gets nothing after its twentieth acquisition.", "calm", "service",
+			12*sec, func(ctx context.Context, l *locker) error {
+				if starves(l) && l.counted.Add(1) > 20 {
 					return hangs(ctx)
 				}
 				return nil
@@ -255,6 +259,14 @@ func attempts() []Entry {
 			},
 		},
 	}
+}
+
+// starves reports whether l is the client that gets nothing: the first that asks.
+func starves(l *locker) bool {
+	if starving.CompareAndSwap(nil, l) {
+		l.cleanup.Go(func() { <-l.closed; starving.Store(nil) })
+	}
+	return starving.Load() == l
 }
 
 func pause(ctx context.Context, d time.Duration) error {

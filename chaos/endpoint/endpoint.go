@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/seed-624411e5/redlock/internal/tlsfiles"
 	"github.com/seed-624411e5/redlock/single"
@@ -35,7 +36,13 @@ type Endpoint struct {
 	// Resolver is a name server, host:port, that knows the name in Addr; clients must ask no other.
 	// Default: the system's.
 	Resolver string `json:"resolver,omitempty"`
+	// Dialer makes connections to Addr in place of the system; nil for the system's. No other process can use it. It
+	// is for virtual time: the options of go-redis then fit a bubble of testing/synctest.
+	Dialer Dialer `json:"-"`
 }
+
+// Dialer makes a connection, as net.Dialer's DialContext does.
+type Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 
 // TLS has a client's TLS settings. The zero value trusts the system's certificate authorities.
 type TLS struct {
@@ -108,11 +115,22 @@ func (e Endpoint) check() error {
 // Plain is an endpoint that takes no more than an address.
 func Plain(addr string) Endpoint { return Endpoint{Addr: addr} }
 
+// AllPlain are endpoints that take no more than these addresses.
+func AllPlain(addrs []string) []Endpoint {
+	all := make([]Endpoint, len(addrs))
+	for i, addr := range addrs {
+		all[i] = Plain(addr)
+	}
+	return all
+}
+
 // hidden replaces a password in text, as package url does it.
 const hidden = "xxxxx"
 
 // IsPlain reports whether a client needs only the address.
-func (e Endpoint) IsPlain() bool { return e == Plain(e.Addr) }
+func (e Endpoint) IsPlain() bool {
+	return e.Username == "" && e.Password == "" && e.DB == 0 && e.TLS == nil && e.Resolver == "" && e.Dialer == nil
+}
 
 // Via is the same master behind another address, such as a proxy's. Its certificate must still be for the master.
 func (e Endpoint) Via(addr string) Endpoint {
@@ -163,18 +181,40 @@ func (e Endpoint) Format(s fmt.State, _ rune) {
 }
 
 // Options returns the options of go-redis for this master: address, credentials, database, TLS, and
-// a Dialer if there is a Resolver. The error says which file can't be read.
+// a Dialer if there is one or a Resolver. The error says which file can't be read.
 func (e Endpoint) Options() (*redis.Options, error) {
 	config, err := e.tlsConfig()
 	if err != nil {
 		return nil, fmt.Errorf("endpoint: %s: %w", e.Addr, err)
 	}
 	opt := &redis.Options{Addr: e.Addr, Username: e.Username, Password: e.Password, DB: e.DB, TLSConfig: config}
-	if e.Resolver != "" {
+	switch {
+	case e.Dialer != nil:
+		opt.Dialer = e.Dialer
+		// A client with these notifications waits for a mutex while it connects. That stops virtual time.
+		opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+		// Who waits for a connection uses a timer that clients of other bubbles have used.
+		opt.PoolSize = enoughConnections
+	case e.Resolver != "":
 		opt.Dialer = dialer(e.Resolver, config)
 	}
 	return opt, nil
 }
+
+// AllOptions are the Options of all endpoints.
+func AllOptions(all []Endpoint) ([]*redis.Options, error) {
+	options := make([]*redis.Options, len(all))
+	for i, e := range all {
+		var err error
+		if options[i], err = e.Options(); err != nil {
+			return nil, err
+		}
+	}
+	return options, nil
+}
+
+// enoughConnections is more than a client has under way in virtual time.
+const enoughConnections = 256
 
 // dialer asks the resolver for the address of a name each time.
 func dialer(resolver string, config *tls.Config) func(ctx context.Context, network, addr string) (net.Conn, error) {

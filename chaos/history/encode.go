@@ -6,14 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"unicode/utf8"
 )
 
-// Write encodes events as JSON lines.
+// Write encodes events as JSON lines. Text that is no UTF-8, for instance a key, is quoted as in Go: JSON would make
+// different keys equal.
 func Write(w io.Writer, events []Event) error {
 	buf := bufio.NewWriter(w)
 	enc := json.NewEncoder(buf)
 	for i := range events {
-		if err := enc.Encode(&events[i]); err != nil {
+		e := events[i]
+		for _, text := range []*string{&e.Key, &e.Owner, &e.Before, &e.After} {
+			if !utf8.ValidString(*text) {
+				*text = strconv.Quote(*text)
+			}
+		}
+		if err := enc.Encode(&e); err != nil {
 			return fmt.Errorf("history: event %d: %w", i, err)
 		}
 	}

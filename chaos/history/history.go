@@ -54,7 +54,7 @@ type Event struct {
 	// Wait is how long the caller of an acquisition is ready to wait, in nanoseconds; 0 for one attempt only.
 	Wait int64 `json:"wait,omitempty"`
 	// Patience is after how long the context of an acquisition's caller ends, in nanoseconds; 0 for not before the run
-	// does.
+	// does. Of a Slow event it is how long a lock waits for the answer.
 	Patience int64 `json:"patience,omitempty"`
 	// Lock is the same for the attempts of one acquisition of several keys, all or none; 0 for one of a single key.
 	Lock uint64 `json:"lock,omitempty"`
@@ -123,27 +123,10 @@ func (r *Recorder) Append(e Event) {
 	r.events = append(r.events, e)
 }
 
-// Len returns the number of events so far.
-func (r *Recorder) Len() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.events)
-}
-
 // Events returns the events so far. The caller must not change them. They stay valid and do not change while more
-// are appended, until Reset.
+// are appended.
 func (r *Recorder) Events() []Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clip(r.events)
-}
-
-// Reset removes all events and attempt numbers but keeps their memory for the next run. Later
-// events overwrite the slices that Events returned.
-func (r *Recorder) Reset() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	clear(r.events)
-	r.events = r.events[:0]
-	r.attempt = 0
 }

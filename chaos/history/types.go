@@ -11,6 +11,9 @@ type Type uint8
 // NoteSeen marks an ExtendReturn that tells when a renewal in the background was noticed, not when it was decided.
 const NoteSeen = "seen by its new bound"
 
+// NoteBound marks a Stopped of a holder that left because no time remained.
+const NoteBound = "its bound passed"
+
 // The types of event. The comment on each names the fields it fills besides At and Client.
 const (
 	// AcquireCall: an attempt began. Attempt, Key, Kind, TTL, Wait, Patience, Renew, Quiet, Lock; Owner when it is
@@ -31,7 +34,7 @@ const (
 	// DoneClosed: the hold's Done channel closed. Attempt, Value as for NoteSeen.
 	DoneClosed
 	// Stopped: the holder stopped acting for another reason than the above: it was killed, or it looked at its bound
-	// and left. Attempt, Note.
+	// and left, with the note NoteBound. Of an attempt without an answer: its client was killed. Attempt, Note.
 	Stopped
 	// Paused and Resumed bracket the time when a client could do nothing, not even close a channel.
 	// Client.
@@ -67,7 +70,8 @@ const (
 	// about the lock. Note names the part.
 	Stall
 	// Slow: from At on, for Value nanoseconds, a master that no fault had changed kept the harness waiting for an
-	// answer. A lock may have given up on its masters in that time. Master, Note.
+	// answer. A lock's own requests may have failed. Master, Note. Patience is the time that a lock gives the
+	// request, or the harness if it gives less.
 	Slow
 	// Excused: the lock is not to blame for the loss of a hold (Attempt), or for lost updates of a register (Key). Note
 	// says why. Without Attempt and Key nobody knows which masters were in reach. A run adds these events at its end:

@@ -30,7 +30,6 @@ type Attempt struct {
 	Key      string
 	Kind     Kind
 	Owner    string
-	Hold     int
 	TTL      int64
 	Wait     int64
 	Patience int64
@@ -48,6 +47,7 @@ type Attempt struct {
 	ReleaseCall, ReleaseReturn, Done, Stopped int64
 	DoneLooked                                int64 // when the holder had looked at its bound before Done closed
 	Released                                  bool  // the release was confirmed
+	Left                                      bool  // it stopped because no time remained
 	Note                                      string
 	Excused                                   bool // its loss is no defect
 	// CallEvent and ReturnEvent index the view's Events; ReturnEvent is -1 while pending.
@@ -58,6 +58,9 @@ type Attempt struct {
 
 // Granted tells whether the attempt became a hold.
 func (a *Attempt) Granted() bool { return a.Outcome == Acquired }
+
+// Killed tells whether the holder stopped before its bound for another reason than time.
+func (a *Attempt) Killed() bool { return !a.Left && a.Stopped < a.LastUntil() }
 
 // StopsActing returns the moment when the holder stops acting, apart from its bound: the earliest
 // of its release call, Done and Stopped, or Never.
@@ -78,8 +81,7 @@ func (a *Attempt) LastUntil() int64 {
 // earlier.
 func (a *Attempt) End() int64 { return min(a.LastUntil(), a.StopsActing()) }
 
-// View is a history with its events put together into attempts. A View may be loaded again and then reuses its memory;
-// it is not safe for concurrent use while it is being loaded.
+// View is a history with its events put together into attempts.
 type View struct {
 	// Events is the history, as it was given.
 	Events []Event
@@ -91,21 +93,10 @@ type View struct {
 	byID map[uint64]int
 }
 
-// NewView puts events together.
+// NewView puts events together, which must not change while the view is in use. It ignores events of an attempt
+// without a recorded call: such a hold has no interval to judge.
 func NewView(events []Event) *View {
-	v := &View{}
-	v.Load(events)
-	return v
-}
-
-// Load replaces the view's events, which must not change while the view is in use. It ignores
-// events of an attempt without a recorded call: such a hold has no interval to judge.
-func (v *View) Load(events []Event) {
-	v.Events, v.Attempts, v.End = events, v.Attempts[:0], 0
-	if v.byID == nil {
-		v.byID = make(map[uint64]int)
-	}
-	clear(v.byID)
+	v := &View{Events: events, byID: make(map[uint64]int)}
 	for i := range events {
 		e := &events[i]
 		v.End = max(v.End, e.At)
@@ -115,9 +106,13 @@ func (v *View) Load(events []Event) {
 			v.Attempts[at].add(e, i)
 		}
 	}
+	return v
 }
 
-// Lookup returns the attempt with that number, or nil. The pointer is valid until the next Load.
+// Asks returns when an attempt stopped asking: it was answered, its client was killed, or the history ends.
+func (v *View) Asks(a *Attempt) int64 { return min(a.Return, a.Stopped, v.End) }
+
+// Lookup returns the attempt with that number, or nil.
 func (v *View) Lookup(id uint64) *Attempt {
 	if i, ok := v.byID[id]; ok {
 		return &v.Attempts[i]
@@ -148,20 +143,13 @@ func (v *View) ByKey(visit func(key string, attempts []int)) {
 }
 
 func (v *View) begin(e *Event, i int) {
-	n := len(v.Attempts)
-	var extensions []Extension
-	if n < cap(v.Attempts) {
-		extensions = v.Attempts[:n+1][n].Extensions[:0] // an earlier load's memory
-	}
+	v.byID[e.Attempt] = len(v.Attempts)
 	v.Attempts = append(v.Attempts, Attempt{
-		ID: e.Attempt, Client: e.Client, Worker: e.Worker, Key: e.Key, Kind: e.Kind, Owner: e.Owner, Hold: e.Hold,
-		TTL:  e.TTL,
+		ID: e.Attempt, Client: e.Client, Worker: e.Worker, Key: e.Key, Kind: e.Kind, Owner: e.Owner, TTL: e.TTL,
 		Wait: e.Wait, Patience: e.Patience, Renew: e.Renew, Quiet: e.Quiet, Lock: e.Lock, Call: e.At, Return: Never,
-		Extensions: extensions, NoDone: e.NoDone,
-		ReleaseCall: Never, ReleaseReturn: Never, Done: Never, Stopped: Never,
+		NoDone: e.NoDone, ReleaseCall: Never, ReleaseReturn: Never, Done: Never, Stopped: Never,
 		CallEvent: i, ReturnEvent: -1, DoneEvent: -1, ReleaseEvent: -1,
 	})
-	v.byID[e.Attempt] = n
 }
 
 func (a *Attempt) add(e *Event, i int) {
@@ -172,9 +160,6 @@ func (a *Attempt) add(e *Event, i int) {
 		a.Note = e.Note
 		if e.Owner != "" {
 			a.Owner = e.Owner
-		}
-		if e.Hold != 0 {
-			a.Hold = e.Hold
 		}
 	case ExtendCall:
 		a.Extensions = append(a.Extensions, Extension{Call: e.At, Return: Never, TTL: e.TTL, Event: i})
@@ -192,7 +177,7 @@ func (a *Attempt) add(e *Event, i int) {
 			a.Done, a.DoneEvent, a.DoneLooked = e.At, i, e.At-e.Value
 		}
 	case Stopped:
-		a.Stopped = min(a.Stopped, e.At)
+		a.Stopped, a.Left = min(a.Stopped, e.At), a.Left || e.Note == NoteBound
 	case Excused:
 		a.Excused = true
 	}

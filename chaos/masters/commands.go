@@ -18,6 +18,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/seed-624411e5/redlock/chaos/internal/machine"
 )
 
 // probe is the key that actions use to observe their own effect.
@@ -65,22 +67,17 @@ func (c *commands) login() (user, password string) {
 // once makes a heal function that does its work a single time, also when that fails. While another fault keeps the
 // master from taking commands it is tried again.
 func once(f func(context.Context) error) func(context.Context) error {
-	var mu sync.Mutex
-	done := false
-	return func(ctx context.Context) error {
-		mu.Lock()
-		defer mu.Unlock()
-		if done || f == nil {
+	var done sync.Once
+	return func(ctx context.Context) (err error) {
+		if f == nil {
 			return nil
 		}
-		done = true
-		for { // another fault may keep the master from being told
-			err := f(ctx)
-			if !passing(err) || ctx.Err() != nil {
-				return err
+		done.Do(func() {
+			for err = f(ctx); passing(err) && ctx.Err() == nil; err = f(ctx) {
+				pause(ctx)
 			}
-			pause(ctx)
-		}
+		})
+		return err
 	}
 }
 
@@ -160,9 +157,9 @@ func (c *commands) Connections(ctx context.Context) (int, error) {
 	return 0, errors.New("connections: INFO does not say how many there are")
 }
 
-// look reads keys, whatever type they are. What could not be read is an error, never a key without an owner. A fault
-// may have closed connections that lay idle; then it reads again.
-func (c *commands) look(ctx context.Context, names []string) (keys []Key, err error) {
+// Look implements Master. It reads keys, whatever type they are. What could not be read is an error, never a key
+// without an owner. A fault may have closed connections that lay idle; then it reads again.
+func (c *commands) Look(ctx context.Context, names []string) (keys []Key, err error) {
 	for range lookAttempts {
 		if keys, err = c.lookOnce(ctx, names); !closed(err) {
 			break
@@ -265,12 +262,7 @@ func (c *commands) members(ctx context.Context, name string) ([]string, error) {
 // pause waits a little between two requests.
 func pause(ctx context.Context) { pauseFor(ctx, 20*time.Millisecond) }
 
-func pauseFor(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-}
+func pauseFor(ctx context.Context, d time.Duration) { machine.SleepUntil(ctx, time.Now().Add(d)) }
 
 // insistence bounds insist where its context does not.
 const insistence = 30 * time.Second
@@ -295,22 +287,4 @@ func removed(path string) error {
 		return err
 	}
 	return nil
-}
-
-// poll asks until cond is true, ctx is done or the time is over.
-func poll(ctx context.Context, within time.Duration, cond func() bool) bool {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if cond() {
-			return true
-		}
-		select {
-		case <-ctx.Done():
-			return false
-		case <-tick.C:
-		}
-	}
 }

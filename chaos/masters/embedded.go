@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-624411e5/redlock/chaos/internal/machine"
 	"github.com/seed-624411e5/redlock/internal/embedded"
 )
 
@@ -39,9 +40,6 @@ func (m *inProcess) Addr() string { return m.master.Addr() }
 
 // Can implements Master.
 func (m *inProcess) Can(action Action) error { return (Process | Consent).Has(action) }
-
-// Look implements Master.
-func (m *inProcess) Look(ctx context.Context, keys []string) ([]Key, error) { return m.look(ctx, keys) }
 
 // Inject implements Master.
 func (m *inProcess) Inject(ctx context.Context, action Action, p Params) (Injection, error) {
@@ -79,7 +77,7 @@ func (m *inProcess) stop(stop func() error) (Injection, error) {
 		return err != nil
 	}
 	// A child process that is being started has a copy of the listener until it has become another program.
-	if !poll(context.Background(), time.Second, refused) {
+	if !machine.Poll(context.Background(), time.Second, refused) {
 		return Injection{}, errors.Join(errors.New("kill: a connection was accepted"), heal(context.Background()))
 	}
 	return seen(heal, "connections are refused"), nil

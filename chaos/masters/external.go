@@ -73,9 +73,6 @@ func (m *external) Can(action Action) error {
 	return has.Has(action)
 }
 
-// Look implements Master.
-func (m *external) Look(ctx context.Context, keys []string) ([]Key, error) { return m.look(ctx, keys) }
-
 // Inject implements Master.
 func (m *external) Inject(ctx context.Context, action Action, p Params) (Injection, error) {
 	if err := m.Can(action); err != nil {

@@ -24,8 +24,8 @@ type Fault struct {
 	Leaves Service
 	// Forgets reports that keys may vanish before they expire.
 	Forgets bool
-	// Check fills in and checks the numbers; a nil Check needs none. An error is a *ParamError.
-	Check func(*Params) error
+	// Check checks the numbers; a nil Check needs none. An error is a *ParamError.
+	Check func(Params) error
 
 	// act does it by commands, process to a server that this run has started.
 	act     func(context.Context, *commands, Params) (Injection, error)
@@ -86,9 +86,9 @@ func (n Needs) String() string {
 	return strings.Join(names, " and ")
 }
 
-// ParamError says which number of an action is wrong.
+// ParamError says which number of a fault is wrong.
 type ParamError struct {
-	// Field is "step", "rate" or "for".
+	// Field is its name in a plan, such as "step" or "rate".
 	Field string
 	Text  string
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/chaos/internal/machine"
 )
 
 // Busy runs an endless script, so the server answers BUSY to all other clients. It lasts until Heal
@@ -43,7 +45,7 @@ func runScript(ctx context.Context, c *commands, p Params) (Injection, error) {
 		defer cancel()
 		killer.Stop()
 		var err error
-		ended := poll(ctx, 5*time.Second, func() bool {
+		ended := machine.Poll(ctx, 5*time.Second, func() bool {
 			err = c.client.ScriptKill(ctx).Err()
 			return err == nil || strings.HasPrefix(err.Error(), "NOTBUSY")
 		})
@@ -58,7 +60,7 @@ func runScript(ctx context.Context, c *commands, p Params) (Injection, error) {
 		answer = c.client.Ping(ctx).Err()
 		return answer != nil && strings.HasPrefix(answer.Error(), "BUSY")
 	}
-	if !poll(ctx, atMost, busy) {
+	if !machine.Poll(ctx, atMost, busy) {
 		return Injection{}, errors.Join(answered("a ping", answer), heal(ctx))
 	}
 	return seen(heal, "a ping was answered BUSY"), nil

@@ -19,7 +19,7 @@ var clockStep = Fault{
 	Action: ClockStep, Text: "the server's clock jumps by step", Needs: Consent, Lasts: true, Outside: true,
 	Leaves:  FullService,
 	Forgets: true, act: moveTTLs,
-	Check: func(p *Params) error {
+	Check: func(p Params) error {
 		if p.Step == 0 {
 			return &ParamError{"step", "a clock step needs a step that is not 0"}
 		}
@@ -30,7 +30,7 @@ var clockStep = Fault{
 var clockRate = Fault{
 	Action: ClockRate, Text: "the server's clock runs at rate", Needs: Clock, Lasts: true, Leaves: FullService,
 	Forgets: true,
-	Check: func(p *Params) error {
+	Check: func(p Params) error {
 		if p.Rate <= 0 || p.Rate == 1 {
 			return &ParamError{"rate", "a clock rate must be above 0 and not 1"}
 		}

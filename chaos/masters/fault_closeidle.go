@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/internal/machine"
 )
 
 // CloseIdle has the server close every connection over which nothing came for a second (CONFIG SET timeout). Heal gives
@@ -40,7 +42,7 @@ func closeWhatIsIdle(ctx context.Context, c *commands, _ Params) (Injection, err
 		left, err := c.client.Do(ctx, "client", "list", "id", id).Text()
 		return err == nil && left == ""
 	}
-	if !poll(ctx, 10*time.Second, gone) {
+	if !machine.Poll(ctx, 10*time.Second, gone) {
 		return Injection{}, errors.Join(errors.New("an idle connection was not closed"), heal(ctx))
 	}
 	return seen(heal, "connection %d was closed when it had been idle for a second", id), nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/internal/machine"
 )
 
 // Evict sets an eviction policy and a memory limit that no key fits in. Heal lifts them.
@@ -36,7 +38,7 @@ func evictKeys(ctx context.Context, c *commands, _ Params) (Injection, error) {
 		n = c.stat(ctx, "stats", "evicted_keys") - before
 		return n > 0
 	}
-	if !poll(ctx, 2*time.Second, evicted) {
+	if !machine.Poll(ctx, 2*time.Second, evicted) {
 		return Injection{}, errors.Join(errors.New("nothing was evicted"), heal(ctx))
 	}
 	return seen(heal, "%d keys evicted", n), nil

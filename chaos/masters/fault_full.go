@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/chaos/internal/machine"
 )
 
 // Full fills the server's memory under the policy noeviction. The server answers OOM to commands
@@ -42,7 +44,7 @@ func (c *commands) refuses(ctx context.Context, prefix string, heal func(context
 		answer = c.client.Set(ctx, probe, "here", time.Minute).Err()
 		return redis.HasErrorPrefix(answer, prefix)
 	}
-	if !poll(ctx, time.Second, refused) {
+	if !machine.Poll(ctx, time.Second, refused) {
 		return Injection{}, errors.Join(answered("a write", answer), heal(ctx))
 	}
 	return seen(heal, "a write was answered: %v", answer), nil

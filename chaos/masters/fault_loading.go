@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/chaos/internal/machine"
 )
 
 // Loading kills the server and restarts it with so much data on disk that it answers LOADING until
@@ -87,7 +89,7 @@ func load(ctx context.Context, m *process, _ Params) (Injection, error) {
 		answer = m.client.Get(ctx, probe).Err()
 		return redis.HasErrorPrefix(answer, "LOADING")
 	}
-	if !poll(ctx, 5*time.Second, loads) {
+	if !machine.Poll(ctx, 5*time.Second, loads) {
 		return fail(answered("a GET", answer), heal)
 	}
 	return seen(heal, "process %d is gone, the next one answered: %v", pid, answer), nil

@@ -31,7 +31,7 @@ var loseFsync = Fault{
 }
 
 // checkLoss checks the length of the time of lost writes.
-func checkLoss(p *Params) error {
+func checkLoss(p Params) error {
 	if p.Step < 0 {
 		return &ParamError{"step", "the time of lost writes must be above 0"}
 	}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/internal/machine"
 )
 
 // Misconf lets a save to disk fail, upon which the server refuses writes (stop-writes-on-bgsave-error). Heal lets it
@@ -28,7 +30,9 @@ func failSave(ctx context.Context, m *process, _ Params) (Injection, error) {
 		err := m.client.ConfigSet(ctx, "save", "").Err()
 		// A save that is under way would put a dump where the directory was, which the server would find at its next
 		// start.
-		if !poll(ctx, 5*time.Second, func() bool { return m.says(ctx, "persistence", "rdb_bgsave_in_progress:0") }) {
+		if !machine.Poll(ctx, 5*time.Second, func() bool {
+			return m.says(ctx, "persistence", "rdb_bgsave_in_progress:0")
+		}) {
 			err = errors.Join(err, errors.New("misconf: a save does not end"))
 		}
 		return errors.Join(err, removed(dump))
@@ -42,7 +46,7 @@ func failSave(ctx context.Context, m *process, _ Params) (Injection, error) {
 		_ = m.client.BgSave(ctx).Err() // one may be under way
 		return m.says(ctx, "persistence", "rdb_last_bgsave_status:err")
 	}
-	if !poll(ctx, 5*time.Second, failed) {
+	if !machine.Poll(ctx, 5*time.Second, failed) {
 		return Injection{}, errors.Join(errors.New("the save did not fail"), heal(ctx))
 	}
 	return m.refuses(ctx, "MISCONF", heal)

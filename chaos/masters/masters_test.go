@@ -75,6 +75,29 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
+// inject begins a fault, and heal ends it.
+func inject(t *testing.T, m masters.Master, action masters.Action, p masters.Params) (heal func()) {
+	t.Helper()
+	on, err := m.Inject(within(t), action, p)
+	if err != nil {
+		t.Fatalf("%s: %v", action, err)
+	}
+	return func() {
+		t.Helper()
+		if err := on.Heal(within(t)); err != nil {
+			t.Errorf("%s: %v", action, err)
+		}
+	}
+}
+
+// write sets a key.
+func write(t *testing.T, m masters.Master, key string) {
+	t.Helper()
+	if err := client(t, m).Set(within(t), key, "v", time.Minute).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // params are large enough that the effect can't be mistaken for noise.
 var params = masters.Params{For: 5 * time.Second, Step: 30 * time.Second, Rate: 1.5}
 
@@ -185,32 +208,17 @@ func TestActionsOnABusyMasterTakeEffectAfterItsScript(t *testing.T) {
 	t.Parallel()
 	m := open(t, "process", masters.Options{N: 1}).Masters[0]
 	for _, action := range []masters.Action{masters.ScriptFlush, masters.ClientKill, masters.FlushAll, masters.Busy} {
-		busy, err := m.Inject(within(t), masters.Busy, masters.Params{For: 100 * time.Millisecond})
-		if err != nil {
-			t.Fatal(err)
-		}
-		done, err := m.Inject(within(t), action, masters.Params{For: 100 * time.Millisecond})
-		if err != nil {
-			t.Fatalf("%s: %v", action, err)
-		}
-		for _, on := range []masters.Injection{done, busy} {
-			if err := on.Heal(within(t)); err != nil {
-				t.Errorf("%s: %v", action, err)
-			}
-		}
+		heal := inject(t, m, masters.Busy, masters.Params{For: 100 * time.Millisecond})
+		inject(t, m, action, masters.Params{For: 100 * time.Millisecond})()
+		heal()
 	}
-	busy, err := m.Inject(within(t), masters.Busy, masters.Params{For: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	heal := inject(t, m, masters.Busy, masters.Params{For: time.Minute})
 	ended, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := m.Inject(ended, masters.ScriptFlush, masters.Params{}); err == nil {
 		t.Error("a master that stays busy executed the action")
 	}
-	if err := busy.Heal(within(t)); err != nil {
-		t.Error(err)
-	}
+	heal()
 }
 
 // TestAnActionInjectedTwiceLastsUntilTheSecondHeal: lanes of a plan do not know of each other.
@@ -233,23 +241,13 @@ func TestAnActionInjectedTwiceLastsUntilTheSecondHeal(t *testing.T) {
 		if err := written(); err != nil {
 			t.Fatalf("before %s: %v", action, err)
 		}
-		var on []masters.Injection
-		for range 2 {
-			injected, err := m.Inject(within(t), action, params)
-			if err != nil {
-				t.Fatalf("%s: %v", action, err)
-			}
-			on = append(on, injected)
-		}
-		if err := errors.Join(on[0].Heal(within(t)), on[0].Heal(within(t))); err != nil {
-			t.Errorf("%s: %v", action, err)
-		}
+		first, second := inject(t, m, action, params), inject(t, m, action, params)
+		first()
+		first()
 		if err := written(); err == nil {
 			t.Errorf("%s is over with the first of two", action)
 		}
-		if err := on[1].Heal(within(t)); err != nil {
-			t.Errorf("%s: %v", action, err)
-		}
+		second()
 		if err := written(); err != nil {
 			t.Errorf("%s is not over: %v", action, err)
 		}
@@ -262,37 +260,17 @@ func TestPasswordAndRightsComeBackInAnyOrder(t *testing.T) {
 	for _, actions := range [][]masters.Action{
 		{masters.Credentials, masters.Rights}, {masters.Rights, masters.Credentials},
 	} {
-		var on []masters.Injection
-		for _, action := range actions {
-			injected, err := m.Inject(within(t), action, masters.Params{})
-			if err != nil {
-				t.Fatalf("%s: %v", action, err)
-			}
-			on = append(on, injected)
-		}
-		for i := range on {
-			if err := on[i].Heal(within(t)); err != nil {
-				t.Errorf("%s: %v", actions[i], err)
-			}
-		}
-		if err := client(t, m).Set(within(t), "k", "v", time.Minute).Err(); err != nil {
-			t.Errorf("%v: %v", actions, err)
-		}
+		first, second := inject(t, m, actions[0], masters.Params{}), inject(t, m, actions[1], masters.Params{})
+		first()
+		second()
+		write(t, m, "k")
 	}
 }
 
 func TestARestartWithoutPersistenceLosesTheData(t *testing.T) {
 	m := open(t, "process", masters.Options{N: 1}).Masters[0]
-	if err := client(t, m).Set(within(t), "k", "v", time.Minute).Err(); err != nil {
-		t.Fatal(err)
-	}
-	injected, err := m.Inject(within(t), masters.Kill, masters.Params{})
-	if err == nil {
-		err = injected.Heal(within(t))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	write(t, m, "k")
+	inject(t, m, masters.Kill, masters.Params{})()
 	if keys, err := m.Look(within(t), []string{"k"}); err != nil || len(keys) != 0 {
 		t.Fatalf("keys %v, error %v", keys, err)
 	}
@@ -300,9 +278,7 @@ func TestARestartWithoutPersistenceLosesTheData(t *testing.T) {
 
 func TestCloseEndsPausedMasters(t *testing.T) {
 	fleet := open(t, "process", masters.Options{N: 2})
-	if _, err := fleet.Masters[1].Inject(within(t), masters.Pause, masters.Params{}); err != nil {
-		t.Fatal(err)
-	}
+	inject(t, fleet.Masters[1], masters.Pause, masters.Params{})
 	if err := fleet.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -314,9 +290,7 @@ func TestExternalServersAreNotHurtUnlessAllowed(t *testing.T) {
 		fleet := open(t, "external",
 			masters.Options{Addrs: own.Addrs(), Destructive: destructive, TempDir: shortTempDir(t)})
 		m := fleet.Masters[0]
-		if err := client(t, m).Set(within(t), "k", "v", time.Minute).Err(); err != nil {
-			t.Fatal(err)
-		}
+		write(t, m, "k")
 		_, err := m.Inject(within(t), masters.FlushAll, masters.Params{})
 		keys, lookErr := m.Look(within(t), []string{"k"})
 		if lookErr != nil {
@@ -341,9 +315,7 @@ func TestALookWithAMissingAnswerIsAnError(t *testing.T) {
 		if keys, err := m.Look(within(t), []string{"k"}); denied == "get" && (err != nil || len(keys) != 0) {
 			t.Errorf("no key, without %s: keys %v, error %v", denied, keys, err)
 		}
-		if err := client(t, m).Set(within(t), "k", "v", time.Minute).Err(); err != nil {
-			t.Fatal(err)
-		}
+		write(t, m, "k")
 		if keys, err := m.Look(within(t), []string{"k"}); !redis.HasErrorPrefix(err, "NOPERM") {
 			t.Errorf("without %s: keys %v, error %v", denied, keys, err)
 		}
@@ -356,16 +328,11 @@ func TestALookThatIsRefusedIsAnError(t *testing.T) {
 	s := redistest.Start(t, redistest.WithPassword("hush"))
 	m := open(t, "external", masters.Options{Addrs: []string{"redis://:hush@" + s.Addr()}, Destructive: true}).
 		Masters[0]
-	on, err := m.Inject(within(t), masters.Credentials, masters.Params{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	heal := inject(t, m, masters.Credentials, masters.Params{})
 	if keys, err := m.Look(within(t), []string{"k", "l"}); !redis.HasErrorPrefix(err, "WRONGPASS") {
 		t.Errorf("keys %v, error %v", keys, err)
 	}
-	if err := on.Heal(within(t)); err != nil {
-		t.Fatal(err)
-	}
+	heal()
 	if keys, err := m.Look(within(t), []string{"k", "l"}); err != nil || len(keys) != 0 {
 		t.Errorf("afterwards: keys %v, error %v", keys, err)
 	}
@@ -403,13 +370,7 @@ func TestTheLastWritesAreLost(t *testing.T) {
 				loseLast(t, m, action)
 			}
 			for _, other := range []masters.Action{masters.Kill, masters.Pause} {
-				on, err := m.Inject(within(t), other, params)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := on.Heal(within(t)); err != nil {
-					t.Error(err)
-				}
+				inject(t, m, other, params)()
 			}
 			if got, err := client(t, m).Get(within(t), "before").Result(); err != nil || got != "owner" {
 				t.Errorf("after a restart there is %q, %v", got, err)
@@ -435,14 +396,9 @@ func loseLast(t *testing.T, m masters.Master, action masters.Action) {
 			last.Store(n)
 		}
 	}()
-	power, err := m.Inject(within(t), action, masters.Params{Step: 300 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	heal := inject(t, m, action, masters.Params{Step: 300 * time.Millisecond})
 	<-stopped
-	if err := power.Heal(within(t)); err != nil {
-		t.Fatal(err)
-	}
+	heal()
 	fresh := client(t, m)
 	if got, err := fresh.Get(within(t), "before").Result(); err != nil || got != "owner" {
 		t.Errorf("the disk had %q, %v", got, err)
@@ -456,13 +412,10 @@ func loseLast(t *testing.T, m masters.Master, action masters.Action) {
 // TestTheKeyspaceLeavesOutKeysOfFaults: a fault that could not clean up is no key of the lock's.
 func TestTheKeyspaceLeavesOutKeysOfFaults(t *testing.T) {
 	m := open(t, "embedded", masters.Options{N: 1}).Masters[0]
-	c := client(t, m)
 	for _, name := range []string{
 		"redlock-chaos:probe:1", "redlock-chaos:probe", "redlock-chaos:hot-key:0", "redlock-chaos:probes:0",
 	} {
-		if err := c.Set(t.Context(), name, "here", 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		write(t, m, name)
 	}
 	keys, err := masters.Keyspace(t.Context(), m)
 	_, kept := keys["redlock-chaos:hot-key:0"]
@@ -478,13 +431,7 @@ func TestFaultsLeaveNoDump(t *testing.T) {
 		t.Run(string(fault), func(t *testing.T) {
 			t.Parallel()
 			m := open(t, "process", masters.Options{N: 1}).Masters[0]
-			on, err := m.Inject(t.Context(), fault, masters.Params{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := on.Heal(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			inject(t, m, fault, masters.Params{})()
 			dir, err := client(t, m).ConfigGet(t.Context(), "dir").Result()
 			if err != nil || dir["dir"] == "" {
 				t.Fatal(dir, err)
@@ -500,18 +447,13 @@ func TestFaultsLeaveNoDump(t *testing.T) {
 // that is gone.
 func TestLoadingFailsAtOnceIfTheServerIsGone(t *testing.T) {
 	m := open(t, "process", masters.Options{N: 1}).Masters[0]
-	away, err := m.Inject(t.Context(), masters.Kill, masters.Params{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	heal := inject(t, m, masters.Kill, masters.Params{})
 	asked := time.Now()
 	if _, err := m.Inject(t.Context(), masters.Loading, masters.Params{}); !errors.Is(err, syscall.ECONNREFUSED) ||
 		time.Since(asked) > 20*time.Second {
 		t.Errorf("after %v: %v", time.Since(asked), err)
 	}
-	if err := away.Heal(t.Context()); err != nil {
-		t.Error(err)
-	}
+	heal()
 }
 
 // TestAMasterThatIsBackIsSeenAtOnce: looks that fail while a master is down do not delay later looks.
@@ -520,18 +462,13 @@ func TestAMasterThatIsBackIsSeenAtOnce(t *testing.T) {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
 			m := open(t, backend, masters.Options{N: 1}).Masters[0]
-			away, err := m.Inject(t.Context(), masters.Kill, masters.Params{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			heal := inject(t, m, masters.Kill, masters.Params{})
 			for range 40 {
 				if _, err := m.Look(t.Context(), []string{"k"}); err == nil {
 					t.Fatal("a killed master was looked at")
 				}
 			}
-			if err := away.Heal(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			heal()
 			if _, err := m.Look(t.Context(), []string{"k"}); err != nil {
 				t.Error(err)
 			}

@@ -124,9 +124,6 @@ func (m *process) Can(action Action) error {
 	return err
 }
 
-// Look implements Master.
-func (m *process) Look(ctx context.Context, keys []string) ([]Key, error) { return m.look(ctx, keys) }
-
 // Inject implements Master.
 func (m *process) Inject(ctx context.Context, action Action, p Params) (Injection, error) {
 	if err := m.Can(action); err != nil {

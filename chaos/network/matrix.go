@@ -86,8 +86,3 @@ func (m Matrix) Links() []Link {
 	}
 	return out
 }
-
-// All lists every path.
-func All(clients, masters int) []Link {
-	return matrixOf(clients, masters, func(int, int) bool { return true }).Links()
-}

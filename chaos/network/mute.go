@@ -70,12 +70,10 @@ func (m *muteListener) fill(ctx context.Context) bool {
 		}
 		_ = conn.Close()
 	})
-	timer := time.NewTimer(hangs)
-	defer timer.Stop()
 	select {
 	case <-answered:
 		return true
-	case <-timer.C:
+	case <-time.After(hangs):
 		return false
 	}
 }

@@ -41,8 +41,6 @@ type Toxic struct {
 	Type       string
 	Direction  Direction
 	Attributes map[string]int64
-	// Cuts says that an operation on the path can't succeed.
-	Cuts bool
 }
 
 // Latency delays data by d plus or minus up to jitter, in the given direction, in whole milliseconds.
@@ -65,20 +63,17 @@ func SlowClose(delay time.Duration) Toxic {
 
 // Silence drops all data. Connections are accepted and stay open; they are closed when it is removed.
 func Silence(dir Direction) Toxic {
-	return Toxic{Type: "timeout", Direction: dir, Attributes: map[string]int64{"timeout": 0}, Cuts: true}
+	return Toxic{Type: "timeout", Direction: dir, Attributes: map[string]int64{"timeout": 0}}
 }
 
 // Timeout drops all data and closes connections after d.
 func Timeout(dir Direction, d time.Duration) Toxic {
-	return Toxic{Type: "timeout", Direction: dir, Attributes: map[string]int64{"timeout": d.Milliseconds()}, Cuts: true}
+	return Toxic{Type: "timeout", Direction: dir, Attributes: map[string]int64{"timeout": d.Milliseconds()}}
 }
 
 // ResetPeer resets connections (RST) after the first data, d later.
 func ResetPeer(dir Direction, d time.Duration) Toxic {
-	return Toxic{
-		Type: "reset_peer", Direction: dir, Attributes: map[string]int64{"timeout": d.Milliseconds()},
-		Cuts: true,
-	}
+	return Toxic{Type: "reset_peer", Direction: dir, Attributes: map[string]int64{"timeout": d.Milliseconds()}}
 }
 
 // Slicer cuts data into pieces of about size bytes, with a delay between them.
@@ -91,16 +86,16 @@ func Slicer(dir Direction, size int64, delay time.Duration) Toxic {
 
 // LimitData closes a connection after that many bytes.
 func LimitData(dir Direction, bytes int64) Toxic {
-	return Toxic{Type: "limit_data", Direction: dir, Attributes: map[string]int64{"bytes": bytes}, Cuts: true}
+	return Toxic{Type: "limit_data", Direction: dir, Attributes: map[string]int64{"bytes": bytes}}
 }
 
 // Down closes connections and refuses new ones.
-func Down() Toxic { return Toxic{Type: "down", Cuts: true} }
+func Down() Toxic { return Toxic{Type: "down"} }
 
 // SynDrop closes connections and neither accepts nor refuses new ones: a dial gets no answer, as
 // when packets are lost or a listener's backlog is full. Proxies of an external toxiproxy server
 // can't do that.
-func SynDrop() Toxic { return Toxic{Type: "syn-drop", Cuts: true} }
+func SynDrop() Toxic { return Toxic{Type: "syn-drop"} }
 
 // closes reports that the toxic acts on new connections, not on the data of existing ones.
 func (t Toxic) closes() bool { return t.Type == "down" || t.Type == "syn-drop" }
@@ -344,11 +339,6 @@ func (n *Network) each(links []Link, f func(Link, proxy) error) error {
 		group.Go(func() error { return f(l, n.proxies[l.Client][l.Master]) })
 	}
 	return group.Wait()
-}
-
-// Cut silences the paths that the matrix cuts, in the given direction. Heal ends it and closes their connections.
-func (n *Network) Cut(ctx context.Context, m Matrix, dir Direction) (heal func() error, err error) {
-	return n.Add(ctx, m.Links(), Silence(dir))
 }
 
 // Replaced counts the proxies in this process that did not answer and were replaced.

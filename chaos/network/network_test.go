@@ -149,35 +149,30 @@ func add(t *testing.T, n *network.Network, toxic network.Toxic) (remove func()) 
 	}
 }
 
-// slows checks that a toxic makes an exchange take at least that long, on an open connection, and that removing it
-// makes it fast again.
-func slows(t *testing.T, toxic network.Toxic, line string, atLeast time.Duration) {
-	t.Helper()
-	n, _ := pair(t)
-	w := dial(t, n.Addrs(0)[0])
-	if d := w.mustAsk(line); d > atLeast/2 {
-		t.Fatalf("an exchange takes %v without any toxic", d)
+func TestASlowPathDelaysAnOpenConnectionUntilItIsMended(t *testing.T) {
+	for _, tt := range []struct {
+		toxic   network.Toxic
+		line    string
+		atLeast time.Duration
+	}{
+		{network.Latency(network.Both, 100*time.Millisecond, 0), "x", 195 * time.Millisecond},
+		{network.Latency(network.Replies, 150*time.Millisecond, 0), "x", 145 * time.Millisecond},
+		{network.Bandwidth(network.Requests, 100), strings.Repeat("x", 30_000), 250 * time.Millisecond},
+	} {
+		n, _ := pair(t)
+		w := dial(t, n.Addrs(0)[0])
+		if d := w.mustAsk(tt.line); d > tt.atLeast/2 {
+			t.Fatalf("an exchange takes %v without any toxic", d)
+		}
+		remove := add(t, n, tt.toxic)
+		if d := w.mustAsk(tt.line); d < tt.atLeast {
+			t.Errorf("%s: an exchange took %v, want at least %v", tt.toxic, d, tt.atLeast)
+		}
+		remove()
+		if d := w.mustAsk(tt.line); d > tt.atLeast/2 {
+			t.Errorf("an exchange takes %v after %s was removed", d, tt.toxic)
+		}
 	}
-	remove := add(t, n, toxic)
-	if d := w.mustAsk(line); d < atLeast {
-		t.Errorf("%s: an exchange took %v, want at least %v", toxic, d, atLeast)
-	}
-	remove()
-	if d := w.mustAsk(line); d > atLeast/2 {
-		t.Errorf("an exchange takes %v after %s was removed", d, toxic)
-	}
-}
-
-func TestLatencyDelaysBothWays(t *testing.T) {
-	slows(t, network.Latency(network.Both, 100*time.Millisecond, 0), "x", 195*time.Millisecond)
-}
-
-func TestLatencyMayDelayRepliesAlone(t *testing.T) {
-	slows(t, network.Latency(network.Replies, 150*time.Millisecond, 0), "x", 145*time.Millisecond)
-}
-
-func TestBandwidthDelaysLongRequests(t *testing.T) {
-	slows(t, network.Bandwidth(network.Requests, 100), strings.Repeat("x", 30_000), 250*time.Millisecond)
 }
 
 func TestASlicerSendsARequestInPieces(t *testing.T) {
@@ -354,7 +349,7 @@ func TestAPartitionCutsItsPathsOnly(t *testing.T) {
 	}
 	n := build(t, network.Options{Clients: 2, Upstreams: addrs})
 	matrix := network.IsolateClients(2, 3, []int{1})
-	heal, err := n.Cut(t.Context(), matrix, network.Both)
+	heal, err := n.Add(t.Context(), matrix.Links(), network.Silence(network.Both))
 	if err != nil {
 		t.Fatal(err)
 	}

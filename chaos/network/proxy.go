@@ -43,12 +43,10 @@ func bounded(f func() error) error { return boundedBy(patience, f) }
 func boundedBy(d time.Duration, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case err := <-done:
 		return err
-	case <-timer.C:
+	case <-time.After(d):
 		return errStuck
 	}
 }

@@ -113,8 +113,10 @@ func resumed(paused []window, t int64) int64 {
 // the key in a kind that excludes this one. This includes a gap after the bound: a successful
 // extension tells its caller that the lock was held throughout, up to the new bound. An answer
 // that comes after that bound, as when the client stood still, says nothing about the time between.
+//
+// ExtensionContinuity also finds holds that were extended after their release was confirmed.
 func ExtensionContinuity(v *history.View) []Violation {
-	var out []Violation
+	out := revived(v)
 	v.ByKey(func(key string, attempts []int) {
 		var spans, kept []span
 		for _, i := range attempts {
@@ -135,6 +137,24 @@ func ExtensionContinuity(v *history.View) []Violation {
 			}
 		}
 	})
+	return out
+}
+
+func revived(v *history.View) (out []Violation) {
+	for i := range v.Attempts {
+		a := &v.Attempts[i]
+		for _, x := range a.Extensions {
+			if !x.OK || x.Seen || !a.Released || x.Call <= a.ReleaseReturn {
+				continue
+			}
+			out = append(out, Violation{
+				Oracle: NameContinuity, Key: a.Key, At: x.Return, Attempts: []uint64{a.ID},
+				Events: []int{a.ReleaseEvent, x.Event},
+				Text: fmt.Sprintf("%q: %s extended its hold at %s, after its release was confirmed at %s", a.Key,
+					holder(a), at(x.Call), at(a.ReleaseReturn)),
+			})
+		}
+	}
 	return out
 }
 

@@ -6,8 +6,13 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
-// lost returns when the hold ended without a release.
-func lost(a *history.Attempt) int64 { return min(a.Done, a.Stopped) }
+// lost returns when the hold ended without a release. The hold of a killed client is not lost.
+func lost(a *history.Attempt) int64 {
+	if a.Killed() {
+		return a.Done
+	}
+	return min(a.Done, a.Stopped)
+}
 
 // Lost reports whether a hold ended before its holder released it.
 func Lost(a *history.Attempt) bool { return lost(a) != history.Never && lost(a) < a.ReleaseCall }
@@ -36,19 +41,19 @@ func Kept(v *history.View) []Violation {
 // keeping knows when each client could extend its holds.
 type keeping struct {
 	v       *history.View
-	still   []window
+	still   standstill
 	windows map[int][]window
 }
 
 func newKeeping(v *history.View) *keeping {
-	return &keeping{v: v, still: stalls(v), windows: make(map[int][]window)}
+	return &keeping{v: v, still: newStandstill(v), windows: make(map[int][]window)}
 }
 
 // without is for how much of its last ttl a lost hold could not be extended.
 func (k *keeping) without(a *history.Attempt) int64 {
 	ws, known := k.windows[a.Client]
 	if !known {
-		ws = subtract(between(k.v, a.Client, history.KeepLost, history.KeepBack), k.still)
+		ws = subtract(between(k.v, a.Client, history.KeepLost, history.KeepBack), k.still.of(a.Client))
 		k.windows[a.Client] = ws
 	}
 	last := lastTTL(a)

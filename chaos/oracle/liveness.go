@@ -9,8 +9,9 @@ import (
 )
 
 // Liveness finds times longer than bound when clients that could reach a majority asked for a free
-// key but did not get it. Time when the machine stood still does not count. Liveness needs
-// MajorityLost and MajorityBack events if there were such times.
+// key but did not get it. Time when the machine stood still, or a master answered too late for a
+// lock ([history.Slow]), does not count. Liveness needs MajorityLost and MajorityBack events if
+// there were such times.
 //
 // A client that asks for several keys at once, all or none, asks for each key only while the others
 // are free, too. So one of its clients has to get a key that is free and wanted.
@@ -19,10 +20,10 @@ import (
 // again are judged too. The bound must cover what failed attempts leave behind, a ttl at most.
 func Liveness(v *history.View, bound, gap time.Duration) []Violation {
 	var out []Violation
-	still := stalls(v)
+	stuck := stuck(v)
 	eachWanted(v, gap, func(key string, attempts []int, _, free []window) {
 		for _, w := range free {
-			if w.to-w.from-covered(w, still) > int64(bound) {
+			if w.to-w.from-covered(w, stuck) > int64(bound) {
 				out = append(out, starved(v, key, attempts, w, bound))
 			}
 		}
@@ -34,12 +35,13 @@ func Liveness(v *history.View, bound, gap time.Duration) []Violation {
 // majority asked for the key; free has the part of these times when the key was free. Attempts no
 // further apart than gap count as one.
 func eachWanted(v *history.View, gap time.Duration, visit func(key string, attempts []int, asked, free []window)) {
-	reach, busy := newReach(v), newTaken(v)
+	reach, busy, paused := newReach(v), newTaken(v), pauses(v)
 	v.ByKey(func(key string, attempts []int) {
 		var asked []window
 		for _, i := range attempts {
 			a := &v.Attempts[i]
-			asks := intersect([]window{{a.Call, min(a.Return, v.End)}}, reach.of(a.Client))
+			asks := intersect([]window{{a.Call, v.Asks(a)}}, reach.of(a.Client))
+			asks = subtract(asks, paused[a.Client])
 			for _, other := range busy.locks[a.Lock] {
 				if other != key {
 					asks = subtract(asks, busy.keys[other])
@@ -97,13 +99,13 @@ type Service struct {
 // stall, and a library does not ask a silent master again at once. If such times made up at most a
 // tenth of the attempt, it counts in any case. A wait of seconds nearly always meets a stall, and
 // does not fail because of it. A failed wait counts even with more such time, if for half of the
-// wait the key was free and there was no stall. Masters that answered the harness late ([history.Slow]) excuse attempts
-// that failed, as a stall does.
+// wait the key was free and there was no stall. Masters that answered the harness late ([history.Slow]), and a stop of
+// the client's process, excuse attempts that failed, as a stall does.
 func Serve(v *history.View, settle time.Duration) Service {
 	var s Service
 	reach := newReach(v)
 	busy, felt := newTaken(v), echoes(stalls(v), int64(settle))
-	late := merge(slices.Concat(felt, echoes(lasting(v, history.Slow), int64(settle))), 0)
+	late, paused := echoes(lasting(v, history.Slow), int64(settle)), pauses(v)
 	v.ByKey(func(_ string, attempts []int) {
 		for _, i := range attempts {
 			a := &v.Attempts[i]
@@ -114,7 +116,7 @@ func Serve(v *history.View, settle time.Duration) Service {
 			taken := func() []window { return busy.forAny(a) }
 			excuses := felt
 			if !a.Granted() {
-				excuses = late
+				excuses = merge(slices.Concat(felt, late, echoes(paused[a.Client], int64(settle))), 0)
 			}
 			if !inside(a, reach.of(a.Client), int64(settle)) || excused(a, excuses, taken) {
 				continue
@@ -264,7 +266,7 @@ func recovery(v *history.View, attempts []int, healed, until int64) (int64, bool
 	granted, asked := history.Never, history.Never
 	for _, i := range attempts {
 		a := &v.Attempts[i]
-		if a.Return < healed {
+		if v.Asks(a) < healed {
 			continue
 		}
 		if a.Lock == 0 { // what wants several keys at once may wait for another of them
@@ -278,7 +280,7 @@ func recovery(v *history.View, attempts []int, healed, until int64) (int64, bool
 		return 0, false
 	}
 	w := []window{{asked, granted}}
-	return length(subtract(subtract(w, busy(v, attempts)), stalls(v))), true
+	return length(subtract(subtract(w, busy(v, attempts)), stuck(v))), true
 }
 
 // Recovery finds that some recovery took longer than bound.
@@ -305,7 +307,7 @@ func LongestOutage(v *history.View) int64 {
 		var asked []window
 		for _, i := range attempts {
 			if a := &v.Attempts[i]; a.Lock == 0 {
-				asked = append(asked, window{a.Call, min(a.Return, v.End)})
+				asked = append(asked, window{a.Call, v.Asks(a)})
 			}
 		}
 		for _, w := range subtract(merge(asked, int64(50*time.Millisecond)), busy(v, attempts)) {

@@ -20,11 +20,14 @@ func ForeignRelease(v *history.View) []Violation {
 		if e.After != "" {
 			then = "owner " + short(e.After) + " had it"
 		}
+		by := "owner " + short(e.Owner)
+		if e.Owner == "" {
+			by = "somebody whose release is not on record"
+		}
 		out = append(out, Violation{
 			Oracle: NameForeignRelease, Key: e.Key, At: e.At, Events: []int{i},
-			Text: fmt.Sprintf("on master %d a release by owner %s removed the hold of owner %s on %q at %s; then %s",
-				e.Master,
-				short(e.Owner), short(e.Before), e.Key, at(e.At), then),
+			Text: fmt.Sprintf("on master %d a release by %s removed the hold of owner %s on %q at %s; then %s",
+				e.Master, by, short(e.Before), e.Key, at(e.At), then),
 		})
 	}
 	return out
@@ -36,12 +39,12 @@ func ForeignRelease(v *history.View) []Violation {
 // A key is excused until grace after the Healed event, and until grace after the end of the attempt
 // or hold that left it. If the attempt or the release never returned (its client was killed, for
 // example), no client removes the key, and it is excused for its last requested ttl plus grace.
-// Time when the machine stood still does not count. A key without expiry is never excused. A key of
-// an owner without attempts is not excused either, unless an attempt with unknown owner may have
-// left it.
+// Time when the machine stood still, or a master answered too late for a lock ([history.Slow]), does
+// not count. A key without expiry is never excused. A key of an owner without attempts is not
+// excused either, unless an attempt with unknown owner may have left it.
 func Orphans(v *history.View, grace time.Duration) []Violation {
 	var out []Violation
-	healed, still := lastHealed(v.Events), stalls(v)
+	healed, stuck := lastHealed(v.Events), stuck(v)
 	known := make(map[string]int, len(v.Attempts))
 	unnamed := int64(0)
 	for i := range v.Attempts {
@@ -65,7 +68,7 @@ func Orphans(v *history.View, grace time.Duration) []Violation {
 			deadline = left(whose)
 		}
 		deadline = max(deadline, healed) + int64(grace)
-		if e.At-covered(window{deadline - int64(grace), e.At}, still) <= deadline && e.Value >= 0 {
+		if e.At-covered(window{deadline - int64(grace), e.At}, stuck) <= deadline && e.Value >= 0 {
 			continue
 		}
 		out = append(out, orphan(e, i, whose, deadline))
@@ -111,7 +114,7 @@ func orphan(e *history.Event, i int, a *history.Attempt, deadline int64) Violati
 	if e.Value < 0 {
 		lives = "never expires"
 	}
-	whose := "no recorded client"
+	whose := "no hold on record (perhaps of an attempt that failed)"
 	if a != nil {
 		whose = holder(a)
 		v.Attempts = []uint64{a.ID}

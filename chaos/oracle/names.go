@@ -18,7 +18,8 @@ const (
 func Names() []string {
 	return []string{
 		NameOverlap, NameTokenOrder, NameTokens, NameContinuity, NameForeignRelease, NameDoneAfterBound, NameOrphan,
-		NameRegister, NameAvailability, NameLiveness, NameRecovery, NameReentry, NameKept, NameOutage, NameOperations,
+		NameRegister, NameAvailability, NameLiveness, NameRecovery, NameReentry, NameSharing, NameKept, NameOutage,
+		NameOperations,
 		NameContext, NameService, NamePace, NameVictims, NameValidity, NameFaults, NameLeak, NameGrowth, NameReleased,
 		NameOwner, NameKeyspace,
 	}

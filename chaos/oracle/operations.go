@@ -22,8 +22,8 @@ type Tally struct {
 // Unjudged tells whether none of many operations could be judged, and none worked all the same.
 func (t *Tally) Unjudged() bool { return t.Judged == 0 && t.Ended >= 10 && !t.worked }
 
-// Operated counts how releases, extensions and holds fared. A hold fares badly if its Done closes in the first half of
-// its time.
+// Operated counts how releases, extensions and holds fared. A hold fares badly if its Done closes, or no time remains,
+// in the first half of its time.
 type Operated struct {
 	Releases   Tally `json:"releases"`
 	Extensions Tally `json:"extensions"`
@@ -38,13 +38,13 @@ type Operated struct {
 //
 //   - When the operation ended, the hold had time left, and nothing had reported it lost.
 //   - Its client could reach a majority of masters, from settle before the acquisition to the end of the operation.
-//   - The machine gave the run time, and masters answered the harness without delay ([history.Stall], [history.Slow]).
-//     Nine tenths of the operation's time are enough.
+//   - The machine gave the run time, the client's process was not stopped, and masters answered the harness without
+//     delay ([history.Stall], [history.Slow]). Nine tenths of the operation's time are enough.
 //
 // Some operations may fail while faults are on, because the majority in reach need not be the one that granted the
-// hold.
+// hold. An extension that was confirmed has failed if the new bound is less than half a ttl after its call.
 func Operations(v *history.View, settle time.Duration, atLeast float64) (o Operated, found []Violation) {
-	j := operations{v: v, reach: newReach(v), settle: int64(settle)}
+	j := operations{v: v, reach: newReach(v), settle: int64(settle), paused: pauses(v)}
 	j.slow = slowed(v, j.settle)
 	for i := range v.Attempts {
 		if a := &v.Attempts[i]; a.Granted() {
@@ -55,7 +55,7 @@ func Operations(v *history.View, settle time.Duration, atLeast float64) (o Opera
 	for _, t := range []struct {
 		Tally
 		what string
-	}{{j.Releases, "releases"}, {j.Extensions, "extensions"}, {j.Holds, "holds, by their Done,"}} {
+	}{{j.Releases, "releases"}, {j.Extensions, "extensions"}, {j.Holds, "holds, by their end,"}} {
 		found = append(found, t.finding(t.what, atLeast, v.End)...)
 	}
 	return j.Operated, found
@@ -86,6 +86,7 @@ type operations struct {
 	v      *history.View
 	reach  *reach
 	slow   []window // times when masters may have answered late
+	paused map[int][]window
 	settle int64
 }
 
@@ -97,15 +98,16 @@ type operation struct {
 	event     int // that ended it
 }
 
-// hold judges whether Done closed too early.
+// hold judges whether Done closed, or no time remained, too early.
 func (j *operations) hold(a *history.Attempt) {
 	half := a.Return + (a.Until-a.Return)/2
-	op := operation{"the hold", a.Return, min(a.Done, a.ReleaseCall, half), history.Acquired, a.ReturnEvent}
+	ended := lost(a)
+	op := operation{"the hold", a.Return, min(ended, a.ReleaseCall, half), history.Acquired, a.ReturnEvent}
 	switch {
-	case a.NoDone, a.Until <= a.Return, min(a.Done, a.ReleaseCall) == history.Never:
+	case a.NoDone && !a.Left, a.Until <= a.Return, min(ended, a.ReleaseCall) == history.Never:
 		return
-	case a.Done < min(a.ReleaseCall, half):
-		op.outcome, op.event = history.Expired, a.DoneEvent
+	case ended < min(a.ReleaseCall, half):
+		op.outcome, op.event = history.Expired, max(a.DoneEvent, a.ReturnEvent)
 	}
 	j.judge(&j.Holds, a, op)
 }
@@ -114,6 +116,9 @@ func (j *operations) hold(a *history.Attempt) {
 func (j *operations) calls(a *history.Attempt) {
 	for _, x := range a.Extensions {
 		outcome := j.v.Events[x.Event].Outcome
+		if x.OK && x.Until-x.Call < x.TTL/2 {
+			outcome = history.Expired // it was confirmed, and gave no time
+		}
 		if !x.Seen && x.Return != history.Never && outcome != history.Cancelled {
 			j.judge(&j.Extensions, a, operation{"the extension", x.Call, x.Return, outcome, x.Event})
 		}
@@ -129,9 +134,10 @@ func (j *operations) judge(t *Tally, a *history.Attempt, op operation) {
 	if op.outcome == history.Cancelled {
 		due = op.call // a release that outlasts its hold has failed for that reason
 	}
-	own := history.Attempt{Call: a.Call, Return: op.ret}
+	own, took := history.Attempt{Call: a.Call, Return: op.ret}, window{op.call, op.ret + 1}
 	until := boundInForce(a)
-	if op.outcome == history.Pending || op.outcome == history.Unsupported || op.call >= until {
+	lacks := op.outcome == history.Unsupported && t != &j.Releases // a lock may lack all but releases
+	if op.outcome == history.Pending || lacks || op.call >= until {
 		return
 	}
 	t.Ended++
@@ -141,7 +147,7 @@ func (j *operations) judge(t *Tally, a *history.Attempt, op operation) {
 		return
 	case !inside(&own, j.reach.of(a.Client), j.settle):
 		return
-	case 10*covered(window{op.call, op.ret + 1}, j.slow) > op.ret-op.call:
+	case 10*(covered(took, j.slow)+covered(took, j.paused[a.Client])) > op.ret-op.call:
 		return
 	}
 	if t.Judged++; op.outcome == history.Acquired {

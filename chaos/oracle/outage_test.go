@@ -17,6 +17,19 @@ func (t *tape) fault(name string, from, to int64) {
 
 func TestHazard128ALockThatIsDeadWhileAFaultIsOnIsFound(t *testing.T) {
 	const second = int64(1000)
+	interrupted := func(end int64) func(h *tape) {
+		return func(h *tape) {
+			a := h.hold(1, history.Plain, 0, 2, 2*second)
+			h.fault("ring", 100, end)
+			h.release(a, 105, 110)
+			h.fail(2, history.Cancelled, 110, end, end)
+		}
+	}
+	waits := func(h *tape, n, each int64) {
+		for at := each; at <= n*each; at += each {
+			h.release(h.hold(1, history.Plain, at-each, at, at+each), at+1, at+2)
+		}
+	}
 	judge(t, []trial{
 		{"nobody gets it while it is on", func(h *tape) {
 			h.fault("kill", 0, 4*second)
@@ -49,6 +62,24 @@ func TestHazard128ALockThatIsDeadWhileAFaultIsOnIsFound(t *testing.T) {
 			h.release(a, 3*second, 3*second)
 			h.fail(2, history.Cancelled, 1100, 3*second, 2*second)
 		}, 0},
+		{"until the ttl of a hold that the fault interrupted", interrupted(2 * second), 0},
+		{"beyond that ttl", interrupted(5 * second), 1},
+		{"for the last two of eight seconds, after a hold that the fault interrupted", func(h *tape) {
+			h.fault("ring", 100, 8*second)
+			h.release(h.hold(1, history.Plain, 0, 2, 6*second), 6*second, 6*second)
+			h.fail(2, history.Cancelled, 200, 8*second, 8*second)
+		}, 0},
+		{"until a client gets it that waited from the start", func(h *tape) {
+			h.fault("ring", 100, 4*second)
+			short := func(e *history.Event) { e.TTL = 2 * second * ms }
+			h.release(h.hold(1, history.Plain, 0, 4*second+1, 6*second, short), 5*second, 5*second)
+		}, 1},
+		{"although the last hold was released before the fault", func(h *tape) {
+			a := h.hold(1, history.Plain, 0, 2, 2*second)
+			h.release(a, 50, 90)
+			h.fault("ring", 100, 2*second)
+			h.fail(2, history.Cancelled, 110, 2*second, 2*second)
+		}, 1},
 		{"nobody wants it", func(h *tape) {
 			h.fault("kill", 0, 4*second)
 			h.fail(1, history.Cancelled, 0, 100, 100)
@@ -76,7 +107,10 @@ func TestHazard128ALockThatIsDeadWhileAFaultIsOnIsFound(t *testing.T) {
 			h.add(second, history.Event{Type: history.Slow, Client: history.Everyone, Value: 3 * second * ms})
 			h.fail(1, history.Cancelled, 0, 4*second, 20*second)
 		}, 0},
-		{"without a fault", func(h *tape) { h.fail(1, history.Cancelled, 0, 4*second, 20*second) }, 0},
+		{"without a fault, once", func(h *tape) { h.fail(1, history.Cancelled, 0, 4*second, 20*second) }, 0},
+		{"without a fault, again and again", func(h *tape) { waits(h, 5, 1600) }, 1},
+		{"without a fault, four times", func(h *tape) { waits(h, 4, 1600) }, 0},
+		{"without a fault, for as long as a slow call", func(h *tape) { waits(h, 20, 1400) }, 0},
 	}, oracle.NameOutage, func(v *history.View) []oracle.Violation {
 		return oracle.Outage(v, 750*time.Millisecond, 1500*time.Millisecond, 50*time.Millisecond)
 	})

@@ -128,6 +128,24 @@ func sweep(v *history.View, key string, spans []span) []Violation {
 	return out
 }
 
+// Contested reports whether some worker asked for a key while another one had it. Without such a request, a lock that
+// locks nothing looks like any other.
+func Contested(v *history.View) bool {
+	contested := false
+	v.ByKey(func(_ string, attempts []int) {
+		var last *history.Attempt // the hold that lasts longest
+		for _, i := range attempts {
+			a := &v.Attempts[i]
+			contested = contested || last != nil && last.End() > a.Call && last.Return < v.Asks(a) &&
+				(last.Client != a.Client || last.Worker != a.Worker)
+			if a.Granted() && (last == nil || a.End() > last.End()) {
+				last = a
+			}
+		}
+	})
+	return contested
+}
+
 func overlapping(v *history.View, key string, first, second span) Violation {
 	a, b := &v.Attempts[first.attempt], &v.Attempts[second.attempt]
 	leaves := "stops at"

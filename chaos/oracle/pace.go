@@ -14,18 +14,20 @@ const NamePace = "pace"
 // slowCalls is the share of calls that may take longer than the bound.
 const slowCalls = 0.05
 
-// Pace finds slow calls: acquisitions and releases that take longer than bound although nothing delays them. Nothing
-// delays a call if four things hold. A majority of masters is in reach, from settle before the call until it ends. The
-// masters answer in time. Neither the machine nor the client stands still. And no other client has or wants the key.
-// One call in twenty may be slow. More are a violation, unless chance explains them.
+// Pace finds slow calls: acquisitions, extensions and releases that take longer than bound although nothing delays
+// them. Nothing delays a call if four things hold. A majority of masters is in reach, from settle before the call
+// until it ends. The masters answer in time. Neither the machine nor the client stands still. And no other client
+// has or wants the key; but an attempt that does not wait has no time for others, whether it is granted or not. One
+// call in twenty may be slow. More are a violation, unless chance explains them.
 func Pace(v *history.View, bound, settle time.Duration) []Violation {
 	reach, paused := newReach(v), pauses(v)
 	late := slowed(v, int64(settle))
-	acquired, released := pace{what: "acquisitions"}, pace{what: "releases"}
+	acquired, released, extended := pace{what: "acquisitions"}, pace{what: "releases"}, pace{what: "extensions"}
 	v.ByKey(func(_ string, attempts []int) {
 		for _, i := range attempts {
 			a := &v.Attempts[i]
-			if !a.Granted() || a.Lock != 0 {
+			try := a.Wait == 0 && a.Patience == 0
+			if !a.Granted() && !try || a.Lock != 0 {
 				continue
 			}
 			fair := func(from, to int64) bool {
@@ -33,15 +35,27 @@ func Pace(v *history.View, bound, settle time.Duration) []Violation {
 				lost := covered(window{from, to}, late) + covered(window{from, to}, paused[a.Client])
 				return inside(&call, reach.of(a.Client), int64(settle)) && 10*lost <= to-from
 			}
-			if fair(a.Call, a.Return) {
-				acquired.add(a, a.Call, a.Return, bound, func() bool { return !contended(v, attempts, a) })
+			asked := v.Asks(a)
+			if ended(a.Outcome, a.Call, asked, bound) && fair(a.Call, asked) {
+				acquired.add(a, a.Call, asked, bound, func() bool { return try || !contended(v, attempts, a) })
+			}
+			for _, x := range a.Extensions {
+				end := min(x.Return, a.Stopped, v.End)
+				if !x.Seen && ended(v.Events[x.Event].Outcome, x.Call, end, bound) && fair(x.Call, end) {
+					extended.add(a, x.Call, end, bound, func() bool { return true })
+				}
 			}
 			if a.ReleaseReturn != history.Never && fair(a.ReleaseCall, a.ReleaseReturn) {
 				released.add(a, a.ReleaseCall, a.ReleaseReturn, bound, func() bool { return true })
 			}
 		}
 	})
-	return slices.Concat(acquired.finding(bound), released.finding(bound))
+	return slices.Concat(acquired.finding(bound), extended.finding(bound), released.finding(bound))
+}
+
+// ended reports whether a call shows its pace: it was answered, or it was cut short when it had taken too long already.
+func ended(outcome history.Outcome, from, to int64, bound time.Duration) bool {
+	return outcome != history.Pending && outcome != history.Cancelled || to-from > int64(bound)
 }
 
 // pace counts calls of one kind.

@@ -24,17 +24,16 @@ const (
 // return within the given time after that, and a tenth of them to take longer; more only if chance explains it. Time in
 // which the machine or the client stood still does not count.
 func Contexts(v *history.View, within time.Duration) []Violation {
-	still, paused := stalls(v), pauses(v)
+	still := newStandstill(v)
 	overdue, late := 0, Violation{Oracle: NameContext}
 	for i := range v.Attempts {
 		a := &v.Attempts[i]
-		end, ret := a.Call+a.Patience, min(a.Return, v.End)
+		end, ret := a.Call+a.Patience, v.Asks(a)
 		if a.Patience == 0 || ret <= end {
 			continue
 		}
 		overdue++
-		lost := merge(slices.Concat(still, paused[a.Client]), 0)
-		if ret-end-covered(window{a.Call, ret}, lost) <= int64(within) {
+		if ret-end-covered(window{a.Call, ret}, still.of(a.Client)) <= int64(within) {
 			continue
 		}
 		if len(late.Attempts) == 0 {
@@ -54,23 +53,23 @@ func Contexts(v *history.View, within time.Duration) []Violation {
 }
 
 // Starved finds clients that got no lock although they asked for longer than bound with a majority in reach, while
-// every other client got at least ten.
+// every other client got at least ten. It also finds single acquisitions of this kind: see overtaken.
 func Starved(v *history.View, bound time.Duration) []Violation {
-	reach, still := newReach(v), stalls(v)
+	reach, still := newReach(v), newStandstill(v)
 	asked, got := make(map[int][]window), make(map[int]int)
 	for i := range v.Attempts {
 		a := &v.Attempts[i]
 		if a.Quiet {
 			continue
 		}
-		asked[a.Client] = append(asked[a.Client], window{a.Call, min(a.Return, v.End)})
+		asked[a.Client] = append(asked[a.Client], window{a.Call, v.Asks(a)})
 		if a.Granted() {
 			got[a.Client]++
 		}
 	}
 	var out []Violation
 	for _, client := range slices.Sorted(maps.Keys(asked)) {
-		waited := length(subtract(intersect(merge(asked[client], 0), reach.of(client)), still))
+		waited := length(subtract(intersect(merge(asked[client], 0), reach.of(client)), still.of(client)))
 		least := history.Never
 		for other := range asked {
 			if other != client {
@@ -87,5 +86,57 @@ func Starved(v *history.View, bound time.Duration) []Violation {
 				client, took(waited), bound, least),
 		})
 	}
+	return append(out, overtaken(v, reach, still, bound)...)
+}
+
+// overtaken finds acquisitions that waited for longer than bound with a majority in reach, while every other worker
+// that asked for the key got it at least ten times. Workers of the same client that got nothing do not count: they
+// may wait for the same reason. Readers may overtake a writer. A lock over several keys may wait for another key.
+func overtaken(v *history.View, reach *reach, still standstill, bound time.Duration) (out []Violation) {
+	v.ByKey(func(key string, attempts []int) {
+		for _, i := range attempts {
+			a := &v.Attempts[i]
+			w := window{a.Call, v.Asks(a)}
+			if w.to-w.from <= int64(bound) || a.Lock != 0 || a.Kind == history.Exclusive {
+				continue
+			}
+			waited := length(subtract(intersect([]window{w}, reach.of(a.Client)), still.of(a.Client)))
+			least, others := overtakers(v, attempts, a, w)
+			if waited <= int64(bound) || others < 2 || least < 10 {
+				continue
+			}
+			out = append(out, Violation{
+				Oracle: NameService, Key: key, At: a.Call, Attempts: []uint64{a.ID}, Events: []int{a.CallEvent},
+				Text: fmt.Sprintf("%s waited for %q for %s with a majority in reach (bound %v), while each of %d "+
+					"other workers got it %d times or more", holder(a), key, took(waited), bound, others, least),
+			})
+		}
+	})
 	return out
+}
+
+// overtakers counts the other workers that asked in w for the key of a. least is how often each of these got the key.
+func overtakers(v *history.View, attempts []int, a *history.Attempt, w window) (least, others int) {
+	type worker struct{ client, number int }
+	got := make(map[worker]int)
+	for _, i := range attempts {
+		b := &v.Attempts[i]
+		who := worker{b.Client, b.Worker}
+		if who == (worker{a.Client, a.Worker}) || b.Call >= w.to || v.Asks(b) <= w.from {
+			continue
+		}
+		got[who] += 0
+		if b.Granted() && b.Return < w.to {
+			got[who]++
+		}
+	}
+	for who, n := range got {
+		if n == 0 && who.client == a.Client {
+			continue
+		}
+		if others++; others == 1 || n < least {
+			least = n
+		}
+	}
+	return least, others
 }

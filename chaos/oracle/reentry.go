@@ -10,12 +10,18 @@ import (
 // NameReentry is the name of Reentry.
 const NameReentry = "reentry"
 
+// mostRefused is the share of the entries of owners that may be refused: the masters in reach may not have the hold.
+const mostRefused = 0.5
+
 // Reentry finds owners of a reentrant lock that asked for it again while they held it, could reach
 // a majority, and waited longer than bound, although only they themselves held the lock. Waiting
-// until the first hold has expired is a deadlock that the ttl ended.
+// until the first hold has expired is a deadlock that the ttl ended. Two kinds of time do not count:
+// the machine or the client stood still, or a master answered the harness too late for a lock
+// ([history.Slow]). Reentry also finds that most of these owners are refused.
 func Reentry(v *history.View, bound time.Duration) []Violation {
 	var out []Violation
-	reach, still := newReach(v), stalls(v)
+	reach, still := newReach(v), standstill{stuck(v), pauses(v)}
+	asked, refused := 0, Violation{Oracle: NameReentry}
 	v.ByKey(func(key string, attempts []int) {
 		held := make(map[string]*history.Attempt)
 		for _, i := range attempts {
@@ -30,9 +36,15 @@ func Reentry(v *history.View, bound time.Duration) []Violation {
 			if first == nil || first.End() <= a.Call {
 				continue
 			}
-			w := window{a.Call, min(a.Return, first.End(), v.End)}
+			w := window{a.Call, min(v.Asks(a), first.End())}
 			waited := covered(w, reach.of(a.Client))
-			if w.to-w.from != waited || waited-covered(w, still) <= int64(bound) {
+			if w.to-w.from != waited {
+				continue
+			}
+			if asked++; a.Outcome == history.Held && a.Return < first.End() {
+				refused.Key, refused.At, refused.Attempts = key, a.Return, append(refused.Attempts, a.ID)
+			}
+			if waited-covered(w, still.of(a.Client)) <= int64(bound) {
 				continue
 			}
 			out = append(out, Violation{
@@ -42,6 +54,42 @@ func Reentry(v *history.View, bound time.Duration) []Violation {
 				Text: fmt.Sprintf("%q: %s asked at %s to enter again and waited %s of the time in which attempt %d "+
 					"of the same owner held it",
 					key, holder(a), at(a.Call), took(waited), first.ID),
+			})
+		}
+	})
+	if beyondChance(len(refused.Attempts), asked, mostRefused) {
+		refused.Text = fmt.Sprintf("%d of %d acquisitions by an owner that held the key were refused, as if another "+
+			"owner held it", len(refused.Attempts), asked)
+		out = append(out, refused)
+	}
+	return out
+}
+
+// OneOwner finds holds of a reentrant lock that have one owner at the same time, although they belong to different
+// workers and neither had asked for that owner. To [Overlap] these are holds of one owner, which do not exclude each
+// other.
+func OneOwner(v *history.View) []Violation {
+	var out []Violation
+	v.ByKey(func(key string, attempts []int) {
+		last := make(map[string]*history.Attempt) // by owner, the one that ends last
+		for _, i := range attempts {
+			a := &v.Attempts[i]
+			if a.Kind != history.Reentrant || !a.Granted() || a.Owner == "" || v.Events[a.CallEvent].Owner != "" {
+				continue
+			}
+			b := last[a.Owner]
+			if b == nil || b.End() < a.End() {
+				last[a.Owner] = a
+			}
+			if b == nil || b.End() <= a.Return || b.Client == a.Client && b.Worker == a.Worker {
+				continue
+			}
+			out = append(out, Violation{
+				Oracle: NameOverlap, Key: key, At: a.Return, Attempts: []uint64{b.ID, a.ID}, Events: []int{
+					b.ReturnEvent, a.ReturnEvent,
+				},
+				Text: fmt.Sprintf("%q was held twice: %s and %s have one owner, and neither asked for it", key,
+					holder(b), holder(a)),
 			})
 		}
 	})

@@ -1,6 +1,7 @@
 package oracle_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -90,8 +91,30 @@ func TestStallsDoNotCountForAnyOracleAboutTime(t *testing.T) {
 				if got := tt.judge(h.view()); len(got) != stall.found {
 					t.Errorf("%s: found %v, want %d", which, got, stall.found)
 				}
+				if slices.Contains([]string{"liveness", "recovery", "reentry", "orphan"}, name) {
+					slowMastersExcuse(t, tt.guilty, tt.judge, tt.from, stall.to, stall.found)
+				}
 			}
 		})
+	}
+}
+
+// slowMastersExcuse checks that a master that does not answer explains as much as a stall, and that one that answers
+// just in time explains nothing.
+func slowMastersExcuse(
+	t *testing.T, guilty func(*tape), judge func(*history.View) []oracle.Violation, from, to int64, want int,
+) {
+	t.Helper()
+	for patience, want := range map[int64]int{to - from: want, 2 * (to - from): 1} {
+		h := &tape{}
+		guilty(h)
+		h.add(from, history.Event{
+			Type: history.Slow, Client: history.Everyone, Value: (to - from) * ms, Patience: patience * ms,
+		})
+		if got := judge(h.view()); len(got) != want {
+			t.Errorf("a master that is asked at %d answers at %d, and a lock waits for %d: found %v, want %d", from, to,
+				patience, got, want)
+		}
 	}
 }
 

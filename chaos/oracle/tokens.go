@@ -9,6 +9,7 @@ import (
 )
 
 // TokenOrder finds fencing tokens that were given twice for one key, or that contradict real time.
+// Holds that do not exclude each other may have one token: readers, and reentrant holds of one owner.
 // If acquisition A returned before the call of acquisition B, A's token must be smaller. TokenOrder
 // makes no assumption on timing, so it must hold in every run, with any faults. Attempts with token
 // 0 have none: see [Tokens].
@@ -30,7 +31,8 @@ func TokenOrder(v *history.View) []Violation {
 // NameTokens is the name of Tokens.
 const NameTokens = "tokens"
 
-// Tokens finds holds without a fencing token although the request wanted one.
+// Tokens finds holds without a fencing token although the request wanted one, and holders that sent the protected
+// resource another token than they were given.
 func Tokens(v *history.View) []Violation {
 	asked, without := 0, Violation{Oracle: NameTokens}
 	for i := range v.Attempts {
@@ -46,13 +48,30 @@ func Tokens(v *history.View) []Violation {
 		}
 		without.Attempts = append(without.Attempts, a.ID)
 	}
+	out := exchanged(v)
 	if len(without.Attempts) == 0 {
-		return nil
+		return out
 	}
 	without.Text = fmt.Sprintf("%d of %d holds that were to have a fencing token have none; the first is that of %s",
 		len(without.Attempts), asked,
 		holder(v.Lookup(without.Attempts[0])))
-	return []Violation{without}
+	return append(out, without)
+}
+
+func exchanged(v *history.View) []Violation {
+	for i := range v.Events {
+		e := &v.Events[i]
+		a := v.Lookup(e.Attempt)
+		if e.Type != history.RegisterRead && e.Type != history.RegisterWrite || a == nil || a.Token == e.Token {
+			continue
+		}
+		return []Violation{{
+			Oracle: NameTokens, Key: a.Key, At: e.At, Attempts: []uint64{a.ID}, Events: []int{a.ReturnEvent, i},
+			Text: fmt.Sprintf("%s got token %d and sent %d to the resource at %s", holder(a), a.Token, e.Token,
+				at(e.At)),
+		}}
+	}
+	return nil
 }
 
 func duplicates(v *history.View, key string, calls []int) []Violation {
@@ -61,7 +80,7 @@ func duplicates(v *history.View, key string, calls []int) []Violation {
 	for _, i := range calls {
 		b := &v.Attempts[i]
 		j, dup := seen[b.Token]
-		if !dup {
+		if !dup || !excludes(v, span{attempt: i}, span{attempt: j}) {
 			seen[b.Token] = i
 			continue
 		}

@@ -9,12 +9,12 @@ import (
 // NameValidity is the name of Validity.
 const NameValidity = "validity"
 
-// Validity finds that too many holds had no time left when they were granted: their share exceeds
-// most. No client may act under such a hold, so the silence of the other oracles means nothing. The
-// violation is marked Unknown. Holds that were granted while the machine stood still are not
-// counted.
+// Validity finds that too many holds had no time left when they were granted, or less than a tenth
+// of their ttl: their share exceeds most. A client can hardly act under such a hold, so the silence
+// of the other oracles means nothing. The violation is marked Unknown. Holds that were granted while
+// the machine stood still or masters answered late are not counted.
 func Validity(v *history.View, most float64) []Violation {
-	still := stalls(v)
+	still := slowed(v, 0)
 	holds, without, first := 0, 0, (*history.Attempt)(nil)
 	for i := range v.Attempts {
 		a := &v.Attempts[i]
@@ -22,7 +22,7 @@ func Validity(v *history.View, most float64) []Violation {
 			continue
 		}
 		holds++
-		if a.Until <= a.Return {
+		if a.Until <= a.Return+a.TTL/10 {
 			if without++; first == nil {
 				first = a
 			}
@@ -33,7 +33,7 @@ func Validity(v *history.View, most float64) []Violation {
 	}
 	return []Violation{{
 		Oracle: NameValidity, Key: first.Key, At: first.Return, Attempts: []uint64{first.ID}, Unknown: true,
-		Text: fmt.Sprintf("%d of %d holds had no time left when they were granted, so their holders can't act; the "+
-			"first hold belongs to %s", without, holds, holder(first)),
+		Text: fmt.Sprintf("%d of %d holds had no time left when they were granted, or less than a tenth of the ttl, "+
+			"so their holders can't act; the first hold belongs to %s", without, holds, holder(first)),
 	}}
 }

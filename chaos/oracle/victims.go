@@ -96,7 +96,7 @@ func (j *victims) uncounted(client int) []window {
 // acquisition judges how an attempt ended. One that its caller, or the end of the run, cut short within the bound
 // proves nothing.
 func (j *victims) acquisition(v *history.View, a *history.Attempt) {
-	asked := window{a.Call, min(a.Return, v.End)}
+	asked := window{a.Call, v.Asks(a)}
 	apart := covered(asked, j.uncounted(a.Client))
 	took := asked.to - asked.from - apart
 	cut := a.Outcome == history.Pending || a.Outcome == history.Cancelled

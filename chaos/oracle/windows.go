@@ -67,6 +67,21 @@ func (r *reach) of(client int) []window {
 // such a time is not judged.
 func stalls(v *history.View) []window { return lasting(v, history.Stall) }
 
+// standstill knows when each client could do nothing: the machine stood still, or the client's process was stopped.
+type standstill struct {
+	machine []window
+	paused  map[int][]window
+}
+
+func newStandstill(v *history.View) standstill { return standstill{stalls(v), pauses(v)} }
+
+func (s standstill) of(client int) []window {
+	if len(s.paused[client]) == 0 {
+		return s.machine
+	}
+	return merge(slices.Concat(s.machine, s.paused[client]), 0)
+}
+
 // lasting returns the times that events of a type speak of, merged. Value is how long each lasts.
 func lasting(v *history.View, typ history.Type) []window {
 	var out []window
@@ -83,6 +98,22 @@ func lasting(v *history.View, typ history.Type) []window {
 func slowed(v *history.View, most int64) []window {
 	return merge(slices.Concat(echoes(stalls(v), most), lasting(v, history.Slow)), 0)
 }
+
+// unanswered returns the times when a master kept the harness waiting for as long as a lock waits for an answer, or
+// nearly. Shorter waits, which are frequent on a busy machine, prove less.
+func unanswered(v *history.View) []window {
+	var out []window
+	for i := range v.Events {
+		if e := &v.Events[i]; e.Type == history.Slow && 10*e.Value >= 9*e.Patience {
+			out = append(out, window{e.At, e.At + e.Value})
+		}
+	}
+	return merge(out, 0)
+}
+
+// stuck returns the times when a lock can do nothing: the machine stood still, or a master did not answer the harness.
+// One such master is enough, because faults may have taken a minority already.
+func stuck(v *history.View) []window { return merge(slices.Concat(stalls(v), unanswered(v)), 0) }
 
 // echoes returns windows, each extended by its own length, but by no more than most.
 func echoes(ws []window, most int64) []window {

@@ -9,22 +9,14 @@ import (
 // apart is how long after a fault of a master or client is over another one may come onto it: healing takes a moment.
 const apart = Duration(500 * time.Millisecond)
 
-// Conflict is a pair of steps on the same master, or on the same client, that overlap or follow
-// each other too closely. The later step may not take effect, or may end before it should. A client
-// that has been killed can't take any order.
-type Conflict struct {
-	// First and Second index Plan.Steps.
-	First, Second int
-}
-
-// Conflicts lists the pairs of steps that get in each other's way. Drawn plans have none. Faults of the network may
-// overlap as they like.
-func (p *Plan) Conflicts() []Conflict {
-	var out []Conflict
+// Conflicts lists the pairs of steps on the same master, or on the same client, that overlap or follow each other too
+// closely. The later step may not take effect, or may end before it should; a client that has been killed can't take
+// any order. Drawn plans have none. Faults of the network may overlap as they like.
+func (p *Plan) Conflicts() (out [][2]Step) {
 	for j := range p.Steps {
 		for i := range j {
 			if p.collide(&p.Steps[i], &p.Steps[j]) {
-				out = append(out, Conflict{i, j})
+				out = append(out, [2]Step{p.Steps[i], p.Steps[j]})
 			}
 		}
 	}

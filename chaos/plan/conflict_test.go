@@ -21,8 +21,7 @@ func TestDrawnPlansHaveNoConflicts(t *testing.T) {
 				p := draw(t, s, seed, plan.Size{Duration: length})
 				steps += len(p.Steps)
 				if c := p.Conflicts(); len(c) > 0 {
-					t.Fatalf("%s, %v, seed %d: %v and %v", s.Name, length, seed, p.Steps[c[0].First],
-						p.Steps[c[0].Second])
+					t.Fatalf("%s, %v, seed %d: %v", s.Name, length, seed, c[0])
 				}
 			}
 			if s.Name == "everything" && steps < int(seeds)*10 {

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -47,8 +46,7 @@ type Fault struct {
 	// (OnClient).
 	Children bool `json:"-"`
 
-	// Inject, Can and Check define a caller's fault, for [Plan.Own]; they are nil in the faults of
-	// this package.
+	// Inject and Can define a caller's fault, for [Plan.Own]; they are nil in the faults of this package.
 	//
 	// Inject brings it about and shows by observation that it happened: an Injection without Observed, an error and a
 	// panic make the run's verdict unknown. Heal undoes it, and may be nil if it does not last. Both end with their
@@ -58,11 +56,10 @@ type Fault struct {
 	// missing requirement: the run leaves out the fault's steps, and the report says why. A nil Can
 	// requires nothing.
 	Can func(*masters.Fleet) error `json:"-"`
-	// Check fills in and checks the numbers of a step. A nil Check needs none.
+	// Check fills in and checks the numbers of a step; a [masters.ParamError] says which is wrong. A nil Check needs
+	// none.
 	Check func(*Step) error `json:"-"`
 
-	// complete fills in the numbers that the fault needs and checks them; none when nil.
-	complete func(s *Step) *numberError
 	// toxic is the toxic for the paths (OnNetwork).
 	toxic func(s Step) network.Toxic
 	// mild reports that the paths stay useful with the step's numbers; nil: they never do
@@ -70,12 +67,6 @@ type Fault struct {
 	mild func(s Step, patience time.Duration) bool
 	// matrix says which paths are cut (OnPartition).
 	matrix func(s Step, clients, masters int) network.Matrix
-}
-
-// numberError says which number of a step is wrong.
-type numberError struct {
-	field string
-	text  string
 }
 
 // Faults lists all faults.
@@ -104,23 +95,26 @@ func FindFault(name string) (Fault, error) {
 func masterFaults() []Fault {
 	var out []Fault
 	for _, f := range masters.Faults() {
-		fault := Fault{
+		out = append(out, Fault{
 			Name: string(f.Action), Where: OnMaster, Text: f.Text, Lasts: f.Lasts, Outside: f.Outside, Leaves: f.Leaves,
-			Forgets: f.Forgets,
-		}
-		if f.Check != nil {
-			fault.complete = func(s *Step) *numberError {
-				p := s.Params()
-				var wrong *masters.ParamError
-				if err := f.Check(&p); errors.As(err, &wrong) {
-					return &numberError{wrong.Field, wrong.Text}
-				}
-				return nil
-			}
-		}
-		out = append(out, fault)
+			Forgets: f.Forgets, Check: checkOf(f.Action),
+		})
 	}
 	return out
+}
+
+// badNumber is the error of a step with a wrong number.
+func badNumber(field, format string, args ...any) error {
+	return &masters.ParamError{Field: field, Text: fmt.Sprintf(format, args...)}
+}
+
+// checkOf checks the numbers of a step that acts on masters.
+func checkOf(action masters.Action) func(*Step) error {
+	f, err := masters.FindFault(action)
+	if err != nil || f.Check == nil {
+		return nil
+	}
+	return func(s *Step) error { return f.Check(s.Params()) }
 }
 
 // Params are the step's numbers for a master.

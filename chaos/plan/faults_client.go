@@ -26,22 +26,12 @@ func clientFaults() []Fault {
 	}
 	return append(faults, Fault{
 		Name: ClientClock, Where: OnClient, Lasts: true, Leaves: masters.FullService,
-		Text: "a client's time of day jumps by step, and back when the fault is over",
-		complete: func(s *Step) *numberError {
-			if s.Step == 0 {
-				return &numberError{"step", "a clock step needs a step that is not 0"}
-			}
-			return nil
-		},
+		Text:  "a client's time of day jumps by step, and back when the fault is over",
+		Check: checkOf(masters.ClockStep),
 	}, Fault{
 		Name: ClientRate, Where: OnClient, Lasts: true, Leaves: masters.FullService,
-		Text: "a client's time of day runs at rate; what it gained stays when the fault is over",
-		complete: func(s *Step) *numberError {
-			if s.Rate <= 0 || s.Rate == 1 {
-				return &numberError{"rate", "a clock rate must be above 0 and not 1"}
-			}
-			return nil
-		},
+		Text:  "a client's time of day runs at rate; what it gained stays when the fault is over",
+		Check: checkOf(masters.ClockRate),
 	}, Fault{
 		Name: Reconfigure, Where: OnClient, Leaves: masters.FullService,
 		Text: "a client changes to other masters (sets); its holds stay on the masters that granted them",

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/network"
@@ -14,8 +13,8 @@ const NoName = "no-name"
 func always(Step, time.Duration) bool { return true }
 
 // delayOf fills in a delay that was left out.
-func delayOf(d time.Duration) func(*Step) *numberError {
-	return func(s *Step) *numberError {
+func delayOf(d time.Duration) func(*Step) error {
+	return func(s *Step) error {
 		if s.Delay == 0 {
 			s.Delay = Duration(d)
 		}
@@ -28,9 +27,9 @@ func networkFaults() []Fault {
 	faults := []Fault{
 		{
 			Name: "latency", Text: "data is delayed by delay, give or take jitter",
-			complete: func(s *Step) *numberError {
+			Check: func(s *Step) error {
 				if s.Delay <= 0 {
-					return &numberError{"delay", "a latency needs a delay above 0"}
+					return badNumber("delay", "a latency needs a delay above 0")
 				}
 				return nil
 			},
@@ -42,12 +41,12 @@ func networkFaults() []Fault {
 		},
 		{
 			Name: "bandwidth", Text: "rate kilobytes a second get through",
-			complete: func(s *Step) *numberError {
+			Check: func(s *Step) error {
 				if s.Rate == 0 {
 					s.Rate = 20
 				}
 				if s.Rate < 1 {
-					return &numberError{"rate", fmt.Sprintf("%g kB/s is below what the network can do, 1", s.Rate)}
+					return badNumber("rate", "%g kB/s is below what the network can do, 1", s.Rate)
 				}
 				return nil
 			},
@@ -55,15 +54,15 @@ func networkFaults() []Fault {
 		},
 		{
 			Name: "slow-close", Text: "the end of a connection is delayed by delay",
-			complete: delayOf(300 * time.Millisecond),
-			toxic:    func(s Step) network.Toxic { return network.SlowClose(time.Duration(s.Delay)) }, mild: always,
+			Check: delayOf(300 * time.Millisecond),
+			toxic: func(s Step) network.Toxic { return network.SlowClose(time.Duration(s.Delay)) }, mild: always,
 		},
 		{Name: NoName, Text: "the masters' names do not resolve and connections are closed"},
 		{Name: "silence", Text: "data is dropped, connections stay open"},
 		{
 			Name: "timeout", Text: "data is dropped, connections are closed after delay",
-			complete: delayOf(100 * time.Millisecond),
-			toxic:    func(s Step) network.Toxic { return network.Timeout(s.direction(), time.Duration(s.Delay)) },
+			Check: delayOf(100 * time.Millisecond),
+			toxic: func(s Step) network.Toxic { return network.Timeout(s.direction(), time.Duration(s.Delay)) },
 		},
 		{
 			Name: "reset", Text: "connections are reset at the first data",
@@ -71,7 +70,7 @@ func networkFaults() []Fault {
 		},
 		{
 			Name: "slicer", Text: "data comes in pieces of some bytes, delay apart",
-			complete: func(s *Step) *numberError {
+			Check: func(s *Step) error {
 				if s.Bytes <= 0 {
 					s.Bytes = 16
 				}
@@ -81,7 +80,7 @@ func networkFaults() []Fault {
 		},
 		{
 			Name: "limit-data", Text: "connections end after some bytes",
-			complete: func(s *Step) *numberError {
+			Check: func(s *Step) error {
 				if s.Bytes <= 0 {
 					s.Bytes = 200
 				}

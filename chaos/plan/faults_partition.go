@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/network"
@@ -45,12 +44,12 @@ func partitionFaults() []Fault {
 		{Name: "ring", Text: "every client misses one master, the next client the next", matrix: shaped(network.Ring)},
 		{
 			Name: Flapping, Text: "the paths to some masters come and go, every period", matrix: isolateMasters,
-			complete: func(s *Step) *numberError {
+			Check: func(s *Step) error {
 				if s.Period == 0 {
 					s.Period = Duration(200 * time.Millisecond)
 				}
 				if s.Period < Duration(10*time.Millisecond) {
-					return &numberError{"period", fmt.Sprintf("%v is below 10ms", time.Duration(s.Period))}
+					return badNumber("period", "%v is below 10ms", time.Duration(s.Period))
 				}
 				return nil
 			},

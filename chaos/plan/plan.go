@@ -4,11 +4,13 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/seed-624411e5/redlock/chaos/masters"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
@@ -201,7 +203,7 @@ func (p *Plan) Complete() error {
 	if err := p.checkMembers(); err != nil {
 		return err
 	}
-	slices.SortStableFunc(p.Steps, func(a, b Step) int { return int(min(1, max(-1, a.At-b.At))) })
+	slices.SortStableFunc(p.Steps, func(a, b Step) int { return cmp.Compare(a.At, b.At) })
 	return nil
 }
 
@@ -237,16 +239,15 @@ func (p *Plan) checkStep(i int) error {
 	if p.Inside && f.Outside {
 		return wrong(at("fault"), "%s is outside what a lock assumes; the scenario says inside: true", s.Fault)
 	}
-	if f.Check != nil {
-		if err := f.Check(s); err != nil {
-			return wrong(at("fault"), "%s: %w", s.Fault, err)
-		}
-	}
-	if f.complete == nil {
+	if f.Check == nil {
 		return nil
 	}
-	if bad := f.complete(s); bad != nil {
-		return wrong(at(bad.field), "%s", bad.text)
+	err = f.Check(s)
+	if bad, ok := errors.AsType[*masters.ParamError](err); ok {
+		return wrong(at(bad.Field), "%s", bad.Text)
+	}
+	if err != nil {
+		return wrong(at("fault"), "%s: %w", s.Fault, err)
 	}
 	return nil
 }

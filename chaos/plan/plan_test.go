@@ -205,9 +205,27 @@ func TestAPlanSurvivesYAML(t *testing.T) {
 	}
 }
 
-// TestErrorsNameLineAndField has, for each mistake, the line it is in and a word of the message.
+// mistake is something else in a plan, the line it is in and words of the message.
+type mistake struct{ old, new, line, says string }
+
+func refused(t *testing.T, correct string, mistakes map[string]mistake) {
+	t.Helper()
+	for name, tt := range mistakes {
+		t.Run(name, func(t *testing.T) {
+			src := strings.Replace(correct, tt.old, tt.new, 1)
+			if src == correct {
+				t.Fatal("the mistake is not in the file")
+			}
+			_, err := plan.Parse([]byte(src))
+			if err == nil || !strings.Contains(err.Error(), tt.line) || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("error %v, want %s and %q", err, tt.line, tt.says)
+			}
+		})
+	}
+}
+
 func TestErrorsNameLineAndField(t *testing.T) {
-	for name, tt := range map[string]struct{ old, new, line, says string }{
+	refused(t, example, map[string]mistake{
 		"unknown field":           {"ttl: 3s", "tttl: 3s", "line 6", "tttl"},
 		"unknown field in a step": {"    delay: 20ms", "    dely: 20ms", "line 20", "dely"},
 		"repeated field":          {"masters: 3\n", "masters: 3\nmasters: 5\n", "line 8", "masters"},
@@ -224,18 +242,7 @@ func TestErrorsNameLineAndField(t *testing.T) {
 		"latency without delay":   {"    delay: 20ms\n", "", "line 17", "delay"},
 		"no name":                 {"name: our-outage\n", "", "line", "name"},
 		"syntax":                  {"masters: [2]", "masters: [2", "line 1", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			src := strings.Replace(example, tt.old, tt.new, 1)
-			if src == example {
-				t.Fatal("the mistake is not in the file")
-			}
-			_, err := plan.Parse([]byte(src))
-			if err == nil || !strings.Contains(err.Error(), tt.line) || !strings.Contains(err.Error(), tt.says) {
-				t.Errorf("error %v, want %s and %q", err, tt.line, tt.says)
-			}
-		})
-	}
+	})
 }
 
 func TestCompleteRefusesNonsense(t *testing.T) {

@@ -55,9 +55,6 @@ func (h *hold) lose() {
 func (h *hold) Extend(ctx context.Context, ttl time.Duration) error {
 	r, q, err := h.c.ask(ctx, request{Op: "extend", Hold: h.id, TTL: float64(ttl) / float64(time.Millisecond)})
 	if err == nil {
-		err = r.err()
-	}
-	if err == nil {
 		h.move(q.asked.Add(milliseconds(r.Valid)))
 	}
 	return err
@@ -65,10 +62,7 @@ func (h *hold) Extend(ctx context.Context, ttl time.Duration) error {
 
 // Release implements workload.Hold.
 func (h *hold) Release(ctx context.Context) error {
-	r, _, err := h.c.ask(ctx, request{Op: "release", Hold: h.id})
-	if err == nil {
-		err = r.err()
-	}
+	_, _, err := h.c.ask(ctx, request{Op: "release", Hold: h.id})
 	h.c.mu.Lock()
 	delete(h.c.holds, h.id)
 	h.c.mu.Unlock()

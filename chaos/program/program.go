@@ -103,11 +103,7 @@ func (c *client) Pid() int { return c.cmd.Process.Pid }
 
 // Open implements workload.Subject.
 func (s subject) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
-	masters := make([]endpoint.Endpoint, len(addrs))
-	for i, addr := range addrs {
-		masters[i] = endpoint.Plain(addr)
-	}
-	return s.OpenSecured(ctx, masters)
+	return s.OpenSecured(ctx, endpoint.AllPlain(addrs))
 }
 
 // OpenSecured implements workload.Secured. The program gets the credentials on its standard input,
@@ -141,9 +137,6 @@ func (s subject) OpenSecured(ctx context.Context, masters []endpoint.Endpoint) (
 	bounded, cancel := context.WithTimeout(ctx, openPatience)
 	defer cancel()
 	r, _, err := c.ask(bounded, opening(masters))
-	if err == nil {
-		err = r.err()
-	}
 	if err == nil {
 		err = s.clocks.used(c)
 	}
@@ -247,7 +240,8 @@ func (c *client) ask(ctx context.Context, r request) (answer reply, q *question,
 	}
 	select {
 	case answer = <-q.answer:
-		return answer, q, nil
+		err = answer.err()
+		return answer, q, err
 	case <-c.ended:
 		return answer, q, c.gone()
 	case <-ctx.Done():
@@ -257,7 +251,8 @@ func (c *client) ask(ctx context.Context, r request) (answer reply, q *question,
 		_ = c.send(request{ID: 0, Op: "cancel", Of: r.ID}) // if it can't be sent the process is gone
 		select {
 		case answer = <-q.answer:
-			return answer, q, nil
+			err = answer.err()
+			return answer, q, err
 		case <-c.ended:
 			return answer, q, c.gone()
 		case <-time.After(closePatience):
@@ -291,22 +286,17 @@ func (c *client) Acquire(ctx context.Context, r workload.Request) (workload.Hold
 		Renew: r.Renew, Fenced: r.Kind == history.Fenced,
 	}
 	for pause := retryLeast; ; pause = min(2*pause, retryMost) {
-		answer, q, err := c.ask(ctx, want)
-		if err == nil {
-			err = answer.err()
-		}
+		_, q, err := c.ask(ctx, want)
 		if err == nil {
 			return q.hold, nil
 		}
 		if r.Once || c.features.Waits || errors.Is(err, ErrGone) || ctx.Err() != nil {
 			return nil, errors.Join(err, ctx.Err())
 		}
-		timer := time.NewTimer(pause/2 + time.Duration(time.Now().UnixNano())%(pause/2))
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return nil, errors.Join(ctx.Err(), err)
-		case <-timer.C:
+		case <-time.After(pause/2 + time.Duration(time.Now().UnixNano())%(pause/2)):
 		}
 	}
 }
@@ -324,10 +314,7 @@ func (c *client) granted(r reply, asked time.Time) *hold {
 func (c *client) Close(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, closePatience)
 	defer cancel()
-	r, _, err := c.ask(bounded, request{Op: "close"})
-	if err == nil {
-		err = r.err()
-	}
+	_, _, err := c.ask(bounded, request{Op: "close"})
 	return errors.Join(err, c.end(closePatience))
 }
 
@@ -335,12 +322,10 @@ func (c *client) Close(ctx context.Context) error {
 func (c *client) end(within time.Duration) error {
 	_ = c.in.Close()
 	defer c.closeClock()
-	timer := time.NewTimer(within)
-	defer timer.Stop()
 	select {
 	case <-c.ended:
 		return nil
-	case <-timer.C:
+	case <-time.After(within):
 	}
 	_ = c.cmd.Process.Kill()
 	<-c.ended

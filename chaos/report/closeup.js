@@ -50,7 +50,7 @@ function explain() {
   const head = table.tHead, body = table.tBodies[0];
   head.textContent = body.textContent = '';
   const titles = el('tr');
-  ['', ...names.map(n => (near.told ? 'its vote for ' + n + ', and what' : 'What') + ' it had then'), 'faults on it until then'].forEach(t => titles.append(el('th', t)));
+  ['', ...names.map(n => (near.told ? 'its vote for ' + n + ', and what it had then' : 'what it had when ' + n + ' got the key')), 'faults on it until then'].forEach(t => titles.append(el('th', t)));
   head.append(titles);
   near.masters.forEach((m, i) => {
     const row = el('tr');

@@ -249,6 +249,12 @@ func TestThePageDrawsVotesOnlyIfThereAreAny(t *testing.T) {
 func TestARunShowsNothingIfTheMachineGaveItNoTime(t *testing.T) {
 	found := []oracle.Violation{{Oracle: oracle.NameValidity, Unknown: true}}
 	unjudged := []oracle.Violation{{Oracle: oracle.NameAvailability, Unknown: true}}
+	judged := func(attempts, of int, releases oracle.Tally) report.Report {
+		return report.Report{
+			Verdict: report.Unknown, Service: oracle.Service{Attempts: attempts, Total: of},
+			Operated: oracle.Operated{Releases: releases},
+		}
+	}
 	for name, tt := range map[string]struct {
 		rep  report.Report
 		want bool
@@ -261,30 +267,15 @@ func TestARunShowsNothingIfTheMachineGaveItNoTime(t *testing.T) {
 			report.Report{Starved: true, Verdict: report.Unknown, Violations: unjudged}, true,
 		},
 		"something was found": {report.Report{Starved: true, Verdict: report.Unknown, Violations: found}, false},
+		"9 of 100 attempts":   {judged(9, 100, oracle.Tally{}), true},
+		"10 of 100 attempts":  {judged(10, 100, oracle.Tally{}), false},
+		"99 of 5000 attempts": {judged(99, 5000, oracle.Tally{}), true},
+		"100 of 5000":         {judged(100, 5000, oracle.Tally{}), false},
+		"none of 12 releases": {judged(0, 0, oracle.Tally{Ended: 12}), true},
+		"one of 12 releases":  {judged(0, 0, oracle.Tally{Ended: 12, Judged: 1}), false},
 	} {
 		if got := tt.rep.ShowsNothing(); got != tt.want {
 			t.Errorf("%s: %v", name, got)
-		}
-	}
-	for judged, want := range map[int]bool{9: true, 10: false} {
-		slow := report.Report{Verdict: report.Unknown}
-		slow.Service.Attempts, slow.Service.Total = judged, 100
-		if slow.ShowsNothing() != want {
-			t.Errorf("a run that judged %d of 100 attempts shows nothing: %v", judged, !want)
-		}
-	}
-	for judged, want := range map[int]bool{99: true, 100: false} {
-		slow := report.Report{Verdict: report.Unknown}
-		slow.Service.Attempts, slow.Service.Total = judged, 5000
-		if slow.ShowsNothing() != want {
-			t.Errorf("a run that judged %d of 5000 attempts shows nothing: %v", judged, !want)
-		}
-	}
-	for judged, want := range map[int]bool{0: true, 1: false} {
-		slow := report.Report{Verdict: report.Unknown}
-		slow.Operated.Releases = oracle.Tally{Ended: 12, Judged: judged}
-		if slow.ShowsNothing() != want {
-			t.Errorf("a run that judged %d of 12 releases shows nothing: %v", judged, !want)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/xml"
 	"fmt"
 	"io"
 	"os"
@@ -30,12 +29,7 @@ func WriteSuite(name string, oracles []string, runs []SuiteRun) error {
 				suite.add(c)
 			}
 		}
-		if _, err := f.WriteString(xml.Header); err != nil {
-			return err
-		}
-		enc := xml.NewEncoder(f)
-		enc.Indent("", "  ")
-		return enc.Encode(suite)
+		return suite.write(f)
 	})
 }
 

@@ -91,6 +91,15 @@ func (s *junitSuite) add(c junitCase) {
 	}
 }
 
+func (s *junitSuite) write(f *os.File) error {
+	if _, err := f.WriteString(xml.Header); err != nil {
+		return err
+	}
+	enc := xml.NewEncoder(f)
+	enc.Indent("", "  ")
+	return enc.Encode(s)
+}
+
 // JUnit writes the report as one test case, a failure for a violation and an error for unknown, and as one more for
 // each oracle of the caller's own.
 func JUnit(f *os.File, r *Report) error {
@@ -118,10 +127,5 @@ func JUnit(f *os.File, r *Report) error {
 	for _, name := range slices.Sorted(maps.Keys(r.OwnOracles)) {
 		suite.add(oracleCase(c.Class, c.Name+"/"+name, name, r))
 	}
-	if _, err := f.WriteString(xml.Header); err != nil {
-		return err
-	}
-	enc := xml.NewEncoder(f)
-	enc.Indent("", "  ")
-	return enc.Encode(suite)
+	return suite.write(f)
 }

@@ -19,6 +19,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
 //go:embed preload/clock.c
@@ -63,21 +65,17 @@ type Clock struct {
 
 	mu      sync.Mutex
 	control control
-	now     func() time.Time
-	rate    int64 // the clock's gain in parts in 1e9
-	offset  int64 // nanoseconds at base
-	base    int64
+	wall    workload.WallClock
 }
 
-// NewClock makes a clock without offset. Its control file is in dir, under name.
+// NewClock makes a clock that is right. Its control file is in dir, under name.
 func (l *Library) NewClock(dir, name string) (*Clock, error) {
-	c := &Clock{library: l.path, path: filepath.Join(dir, name), now: time.Now}
+	c := &Clock{library: l.path, path: filepath.Join(dir, name)}
 	var err error
 	if c.control, err = openControl(c.path); err != nil {
 		return nil, fmt.Errorf("shim: %w", err)
 	}
-	c.base = c.now().UnixNano()
-	c.publish()
+	c.Set(0)
 	return c, nil
 }
 
@@ -87,37 +85,23 @@ func (c *Clock) Env() []string {
 }
 
 // Step moves the clock by d at once, forwards or backwards.
-func (c *Clock) Step(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.rebase()
-	c.offset += int64(d)
-	c.publish()
-}
+func (c *Clock) Step(d time.Duration) { c.change(func() { c.wall.MoveClock(d) }) }
 
 // SetRate makes the clock run at this rate from now on: 1 is right, 1.02 is 2 % fast. The time
 // gained so far stays.
-func (c *Clock) SetRate(rate float64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.rebase()
-	c.rate = int64(math.Round((rate - 1) * 1e9))
-	c.publish()
-}
+func (c *Clock) SetRate(rate float64) { c.change(func() { c.wall.SetClockRate(rate) }) }
 
 // Set makes the clock right, or wrong by exactly offset, with rate 1.
 func (c *Clock) Set(offset time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.base, c.offset, c.rate = c.now().UnixNano(), int64(offset), 0
-	c.publish()
+	c.change(func() { c.wall.Set(workload.ClockSetting{Ahead: offset}) })
 }
 
-// Offset is by how much the clock is ahead of the true time now.
-func (c *Clock) Offset() time.Duration {
+func (c *Clock) change(wall func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return time.Duration(c.offsetAt(c.now().UnixNano()))
+	wall()
+	now := c.wall.Setting()
+	c.control.write(int64(now.Ahead), int64(math.Round(now.Gain*1e9)), now.Since)
 }
 
 // Close unmaps and removes the control file. Processes that still run keep the clock's present
@@ -127,17 +111,3 @@ func (c *Clock) Close() error {
 	defer c.mu.Unlock()
 	return errors.Join(c.control.close(), os.Remove(c.path))
 }
-
-// rebase adds the time gained by the rate to the offset, so that a change of rate does not apply to
-// the past.
-func (c *Clock) rebase() {
-	now := c.now().UnixNano()
-	c.offset = c.offsetAt(now)
-	c.base = now
-}
-
-func (c *Clock) offsetAt(now int64) int64 {
-	return c.offset + int64(float64(now-c.base)*float64(c.rate)/1e9)
-}
-
-func (c *Clock) publish() { c.control.write(c.offset, c.rate, c.base) }

@@ -1,11 +1,13 @@
 package sim
 
 import (
+	"cmp"
 	"context"
-	"runtime"
+	"fmt"
 	"slices"
 	"sync"
 
+	"github.com/seed-624411e5/redlock/chaos/internal/seedrun"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 )
 
@@ -41,7 +43,44 @@ type Outcome struct {
 	Done     int
 	Steps    int
 	Counts   Counts
-	Failures []Failure // by seed
+	Judged   map[string]int // steps, by the specification
+	Passed   int            // steps that it does not judge
+	Failures []Failure      // by seed
+}
+
+// Finding counts the schedules with findings of one oracle.
+type Finding struct {
+	Schedules int    `json:"schedules"`
+	Alone     int    `json:"alone"` // without findings of another
+	First     uint64 `json:"first_seed"`
+}
+
+// specified returns a sentence with the number of steps that the specification has judged.
+func (o *Outcome) specified() string {
+	n := 0
+	for _, steps := range o.Judged {
+		n += steps
+	}
+	return fmt.Sprintf("the specification allowed %d steps; %d of them it does not judge", n, o.Passed)
+}
+
+// Findings are those of each oracle that has found something. Schedules that could not be run do not count.
+func (o *Outcome) Findings() map[string]Finding {
+	all := make(map[string]Finding)
+	for _, f := range o.Failures {
+		names := oraclesOf(f.Violations)
+		for _, name := range names {
+			n := all[name]
+			if n.Schedules++; n.Schedules == 1 {
+				n.First = f.Seed
+			}
+			if len(names) == 1 {
+				n.Alone++
+			}
+			all[name] = n
+		}
+	}
+	return all
 }
 
 // Schedule returns the schedule that the batch runs for a seed.
@@ -56,42 +95,19 @@ func (b *Batch) Schedule(seed uint64) *Schedule {
 
 // Run runs the batch until all is done, enough has failed or ctx is done.
 func (b *Batch) Run(ctx context.Context) *Outcome {
-	workers := b.Workers
-	if workers <= 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
 	var out Outcome
 	var mu sync.Mutex
-	next := 0
-	claim := func() (uint64, bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		enough := b.StopAfter > 0 && len(out.Failures) >= b.StopAfter
-		if next == b.N || enough || ctx.Err() != nil {
-			return 0, false
-		}
-		next++
-		return b.First + uint64(next-1), true
-	}
-	note := func(seed uint64, r *Result, err error) {
+	seedrun.Each(ctx, b.Workers, b.First, b.N, func(seed uint64) (goOn bool) {
+		r, err := Run(b.Schedule(seed))
 		mu.Lock()
 		defer mu.Unlock()
 		out.add(b, seed, r, err)
 		if b.Progress != nil {
 			b.Progress(out.Done, len(out.Failures))
 		}
-	}
-	var wg sync.WaitGroup
-	for range workers {
-		wg.Go(func() {
-			for seed, ok := claim(); ok; seed, ok = claim() {
-				r, err := Run(b.Schedule(seed))
-				note(seed, r, err)
-			}
-		})
-	}
-	wg.Wait()
-	slices.SortFunc(out.Failures, func(x, y Failure) int { return int(min(1, max(-1, int64(x.Seed)-int64(y.Seed)))) })
+		return b.StopAfter <= 0 || len(out.Failures) < b.StopAfter
+	})
+	slices.SortFunc(out.Failures, func(x, y Failure) int { return cmp.Compare(x.Seed, y.Seed) })
 	return &out
 }
 
@@ -103,6 +119,13 @@ func (o *Outcome) add(b *Batch, seed uint64, r *Result, err error) {
 		return
 	}
 	o.Counts.Add(r.Counts)
+	if o.Judged == nil {
+		o.Judged = make(map[string]int)
+	}
+	for kind, n := range r.Judged {
+		o.Judged[kind] += n
+	}
+	o.Passed += r.Passed
 	o.Steps += r.Steps
 	if counted := b.counted(r.Violations); len(counted) > 0 {
 		o.Failures = append(o.Failures, Failure{Seed: seed, Violations: counted})

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"strconv"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 type client struct {
 	w      *world
 	number int
+	name   string // in the history, and in the masters' queues
 	plan   *Client
 	locker *redlock.Locker
 	links  []*link // to every master, also those that its Locker does not have
@@ -32,10 +34,11 @@ type client struct {
 
 // newClient makes a client and its Locker.
 func newClient(w *world, number int) (*client, error) {
-	c := &client{w: w, number: number, plan: &w.plan.Clients[number]}
+	c := &client{w: w, number: number, name: "c" + strconv.Itoa(number), plan: &w.plan.Clients[number]}
 	c.jitter = chanceOf(w.plan.Seed, ofJitter, uint64(number))
 	for i, m := range w.masters {
-		c.links = append(c.links, &link{w: w, client: c, master: m, name: masterName(i), gate: make(chan struct{})})
+		name := "m" + strconv.Itoa(i)
+		c.links = append(c.links, &link{w: w, client: c, master: m, name: name, gate: make(chan struct{})})
 	}
 	locker, err := c.open(redlock.Options{Clock: clientClock{c}, Jitter: c.draw, RequestTimeout: c.plan.Timeout})
 	if err != nil {
@@ -47,15 +50,6 @@ func newClient(w *world, number int) (*client, error) {
 	}
 	return c, nil
 }
-
-// name is the client's name in the history and in the masters' arrival queues.
-func (c *client) name() string { return clientNames[c.number%len(clientNames)] }
-
-var clientNames = [...]string{"c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"}
-
-var masterNames = [...]string{"m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8", "m9"}
-
-func masterName(i int) string { return masterNames[i%len(masterNames)] }
 
 // draw is the engine's jitter.
 func (c *client) draw(d time.Duration) time.Duration {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/sim/spec"
 )
 
 // collect takes note of all that was done and asked since the last settling. Everything the engine's goroutines can
@@ -85,6 +86,7 @@ func (w *world) watch() {
 			h.gone = true
 			h.done(h.task.c.reading())
 			h.record(history.Event{Type: history.DoneClosed})
+			h.says(spec.Done, nil, spec.Step{})
 			return true
 		default:
 		}
@@ -92,6 +94,7 @@ func (w *world) watch() {
 			if before := h.until; h.lock.Remaining() > 0 {
 				if until := h.bound(); h.until > before {
 					h.renewal(before, h.task.c.reading())
+					h.says(spec.Extended, nil, spec.Step{Bound: h.until})
 					h.record(history.Event{Type: history.ExtendReturn, Outcome: history.Acquired, Until: until})
 				}
 			}

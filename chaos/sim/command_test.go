@@ -46,6 +46,9 @@ func TestTheCommandsStatusesAndMessages(t *testing.T) {
 		"a violation": {
 			[]string{"-broken", "half-quorum", "-schedules", "200"}, 1, "verdict: violation\n", "",
 		},
+		"each oracle's findings": {
+			[]string{"-broken", "plain-delete", "-schedules", "60", "-on", "-whole"}, 1, "foreign-release: ", "",
+		},
 		"nothing promised": {
 			[]string{"-profile", "blackout", "-schedules", "200"}, 1, "verdict: violation, as expected outside the " +
 				"assumptions", "",
@@ -178,7 +181,11 @@ func TestAFailureIsShrunkDrawnAndReplayed(t *testing.T) {
 		len(r.Schedule) == 0 {
 		t.Errorf("status %d and %+v", status, r)
 	}
-	for _, want := range []string{"HOLDS it as o", "VIOLATION overlap", "\nreplay: " + r.Replay + "\n", "-replay " +
+	small := new(sim.Schedule)
+	if err := json.Unmarshal(r.Schedule, small); err != nil || sessions(small) > 4 || len(small.Faults) > 1 {
+		t.Errorf("shrunk to %d sessions and %d faults, %v", sessions(small), len(small.Faults), err)
+	}
+	for _, want := range []string{"HOLDS it as o1", "VIOLATION overlap", "\nreplay: " + r.Replay + "\n", "-replay " +
 		path + "\n"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("it does not print %q:\n%s", want, stdout)
@@ -315,14 +322,5 @@ func TestNoBarIsDrawnInAFile(t *testing.T) {
 	status := sim.Main(t.Context(), []string{"-schedules", "20"}, &stdout, file)
 	if said, err := os.ReadFile(file.Name()); status != 0 || err != nil || len(said) > 0 || stdout.Len() == 0 {
 		t.Errorf("status %d, %v, in the file: %q", status, err, said)
-	}
-}
-
-// An old set that is without a quorum for a minute has an announcement fail again and again: that is no livelock. Found
-// by a night.
-func TestAnAnnouncementThatFailsForAMinuteEnds(t *testing.T) {
-	if status, stdout, stderr := command(t.Context(), "-schedules", "1", "-seed", "20262516", "-profile",
-		"generations"); status != 0 {
-		t.Errorf("status %d\n%.2000s%s", status, stdout, stderr)
 	}
 }

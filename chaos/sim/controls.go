@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/internal/mutant"
@@ -33,35 +32,25 @@ func Controls() []Control {
 			if s.Name != "" {
 				c.Name = s.Name
 			}
-			c.Profile, _ = findProfile(s.Profile) // a test checks every seed
+			c.Profile, _ = Named(s.Profile) // a test checks every seed
 			out = append(out, c)
 		}
 	}
-	return append(
-		out,
-		Control{"plain-delete", BrokenVariants{PlainDelete: true}, Within(), []string{oracle.NameForeignRelease}, 1},
-		Control{"full-denies", BrokenVariants{FullDenies: true}, Fullness(), []string{oracle.NameKept}, 1},
-		Control{"no-guard", BrokenVariants{NoGuard: true}, Within(), []string{oracle.NameOverlap}, 1},
-		Control{"no-guard-after-rollback", BrokenVariants{NoGuard: true}, rollbacks(), []string{oracle.NameOverlap}, 1},
-		Control{"no-wait", BrokenVariants{NoWait: true}, Membership(), []string{oracle.NameOverlap}, 1},
-		Control{
-			"no-wait-after-announcement",
-			BrokenVariants{NoWait: true},
-			Generations(),
-			[]string{oracle.NameOverlap},
-			1,
-		},
-		Control{"not-announced", BrokenVariants{NotAnnounced: true}, Generations(), []string{oracle.NameOverlap}, 1},
-	)
-}
-
-func findProfile(name string) (Profile, bool) {
-	profiles := Profiles()
-	i := slices.IndexFunc(profiles, func(p Profile) bool { return p.Name == name })
-	if i < 0 {
-		return Profile{}, false
+	around := func(name string, broken BrokenVariants, profile, oracle string) {
+		p, _ := Named(profile)
+		if name == "no-guard-after-rollback" { // it needs a loss of the last writes only, to show when that is harmful
+			p.faults = []FaultKind{Rollback, Rollback, Pause, CutRequests}
+		}
+		out = append(out, Control{name, broken, p, []string{oracle}, 1})
 	}
-	return profiles[i], true
+	around("plain-delete", BrokenVariants{PlainDelete: true}, "within", oracle.NameForeignRelease)
+	around("full-denies", BrokenVariants{FullDenies: true}, "full", oracle.NameKept)
+	around("no-guard", BrokenVariants{NoGuard: true}, "within", oracle.NameOverlap)
+	around("no-guard-after-rollback", BrokenVariants{NoGuard: true}, "restarts", oracle.NameOverlap)
+	around("no-wait", BrokenVariants{NoWait: true}, "membership", oracle.NameOverlap)
+	around("no-wait-after-announcement", BrokenVariants{NoWait: true}, "generations", oracle.NameOverlap)
+	around("not-announced", BrokenVariants{NotAnnounced: true}, "generations", oracle.NameOverlap)
+	return out
 }
 
 // builtFor returns an error where this program was not built with the mutant that a schedule wants, or with another

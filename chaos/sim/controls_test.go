@@ -1,7 +1,6 @@
 package sim_test
 
 import (
-	"bytes"
 	"context"
 	"slices"
 	"strconv"
@@ -9,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/seed-624411e5/redlock/chaos/sim"
-	"github.com/seed-624411e5/redlock/internal/mutant/mutanttest"
 	"github.com/seed-624411e5/redlock/internal/soak"
 )
 
@@ -63,17 +61,6 @@ func noticedElsewhere(t *testing.T, c sim.Control) (schedules int) {
 	return r.Schedules
 }
 
-// withMutant reports whether this program is built with the control's mistake. If it is not,
-// withMutant runs the test in a program that is, and returns its output.
-func withMutant(t *testing.T, c sim.Control) (out string, within bool) {
-	t.Helper()
-	if c.Broken.Mutant == "" {
-		return "", true
-	}
-	out, within = mutanttest.Within(t, c.Broken.Mutant)
-	return out + "noticed after ", within
-}
-
 // notice has a batch find the mistake it makes, and returns after how many schedules.
 func notice(t *testing.T, b *sim.Batch) (schedules int) {
 	t.Helper()
@@ -86,34 +73,7 @@ func notice(t *testing.T, b *sim.Batch) (schedules int) {
 	return out.Done
 }
 
-func TestAFailureShrinksAndIsDrawn(t *testing.T) {
-	c := sim.Controls()[0]
-	if _, within := withMutant(t, c); !within {
-		return
-	}
-	b := &sim.Batch{Profile: c.Profile, First: 1, N: most, Broken: c.Broken, Oracles: c.Oracles, StopAfter: 1}
-	f := b.Run(t.Context()).Failures[0]
-	s := b.Schedule(f.Seed)
-	small := sim.Shrink(t.Context(), s, c.Oracles)
-	if sessions(small) > sessions(s) || sessions(small) > 4 || len(small.Faults) > 1 {
-		t.Errorf("shrunk to %d sessions and %d faults, from %d and %d", sessions(small), len(small.Faults), sessions(s),
-			len(s.Faults))
-	}
-	r, err := sim.RunTraced(small)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var drawn bytes.Buffer
-	if err := sim.Timeline(&drawn, small, r); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"HOLDS it as o1", "VIOLATION overlap"} {
-		if !strings.Contains(drawn.String(), want) {
-			t.Errorf("the timeline does not say %q:\n%s", want, drawn.String())
-		}
-	}
-}
-
+// sessions is how many sessions the tasks of a schedule have.
 func sessions(s *sim.Schedule) int {
 	n := 0
 	for _, c := range s.Clients {

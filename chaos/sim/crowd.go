@@ -15,9 +15,9 @@ type Crowd struct {
 	// N is the number of goroutines. They begin one after the other, Gap apart. All that still wait
 	// at the end stop waiting at once.
 	N   int           `json:"n"`
-	Gap time.Duration `json:"gap,omitempty"`
+	Gap time.Duration `json:"gap,omitempty" shrink:"-"`
 	// Apart gives each goroutine a key that no other wants.
-	Apart bool `json:"apart,omitempty"`
+	Apart bool `json:"apart,omitempty" shrink:"-"`
 	// Times is how often each goes through it; 0: once.
 	Times   int `json:"times,omitempty"`
 	Session     // of the first; a reentrant hold's Job, and Keys that are Apart, count on from its
@@ -46,15 +46,6 @@ const (
 	quietFree  = 2
 	quietKeys  = quietHolds + quietFree
 )
-
-// Neighbours draws schedules with quiet locks, which no other client wants, next to crowds of the
-// same client. All masters answer. See [oracle.Victims].
-func Neighbours() Profile {
-	p := Within()
-	p.Name, p.About = "neighbours", "within the assumptions, with quiet locks next to crowds of the same client"
-	p.crowds, p.faults = true, nil
-	return p
-}
 
 // neighbouring draws the victims, the crowds, and the state of the network or of the masters. All
 // waiters wait for one key: with several keys, one event could wake several waiters at one instant.

@@ -13,7 +13,7 @@ import (
 func TestVictimsOfOneConnectionAreFound(t *testing.T) {
 	blips, harmful := 0, 0
 	for seed := uint64(1); blips < 6; seed++ {
-		s := sim.Generate(sim.Neighbours(), seed)
+		s := sim.Generate(profile("neighbours"), seed)
 		if len(s.Faults) == 0 {
 			continue
 		}

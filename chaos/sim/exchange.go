@@ -75,9 +75,15 @@ func (s *Schedule) checkExchange() error {
 	return nil
 }
 
-// dropMaster takes a master out of the schedule, unless it is the only one of a set, or the sets would be the same
-// then.
-func (s *Schedule) dropMaster(m int) bool {
+// dropMaster takes a master out of the schedule: of an exchange, unless it is the only one of a set, or the sets would
+// be the same then; otherwise the last one of more than three.
+func (s *Schedule) dropMaster(m int) {
+	if s.Exchange == nil {
+		if last := len(s.Masters) - 1; m == last && m >= 3 {
+			s.setMasters(last)
+		}
+		return
+	}
 	drop := func(set []int) []int {
 		var left []int
 		for _, n := range set {
@@ -95,7 +101,7 @@ func (s *Schedule) dropMaster(m int) bool {
 		Forgotten: s.Exchange.Forgotten,
 	}
 	if len(x.Old) == 0 || len(x.New) == 0 || slices.Equal(x.Old, x.New) {
-		return false
+		return
 	}
 	s.Exchange, s.Masters = x, slices.Delete(s.Masters, m, m+1)
 	s.Faults = slices.DeleteFunc(s.Faults, func(f Fault) bool { return f.Master == m })
@@ -104,7 +110,6 @@ func (s *Schedule) dropMaster(m int) bool {
 			f.Master--
 		}
 	}
-	return true
 }
 
 // newest is the generation of the new set. Its announcement stops old clients.

@@ -1,10 +1,7 @@
 package sim_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -60,7 +57,7 @@ func TestOldAndNewMastersAreNeverBothInUse(t *testing.T) {
 			"steps": func(*sim.Schedule) {}, "no wait": func(s *sim.Schedule) { s.Broken.NoWait = true },
 			"no steps": func(s *sim.Schedule) { s.Exchange.Together = true },
 		} {
-			s := sim.Generate(sim.Membership(), 1+seed)
+			s := sim.Generate(profile("membership"), 1+seed)
 			if change(s); tooEarly(t, s) {
 				early[name]++
 			}
@@ -75,7 +72,7 @@ func TestOldAndNewMastersAreNeverBothInUse(t *testing.T) {
 func TestExchangesOfEveryKindAreDrawn(t *testing.T) {
 	drawn := make(map[string]int)
 	for seed := range uint64(600) {
-		s := sim.Generate(sim.Membership(), 1+seed)
+		s := sim.Generate(profile("membership"), 1+seed)
 		x := s.Exchange
 		both := 0
 		for _, m := range x.Old {
@@ -137,7 +134,7 @@ func TestAnExchangeThatMakesNoSenseIsRefused(t *testing.T) {
 
 // A failure of an exchange shrinks to the two that meet, and to the masters that they need.
 func TestAFailedExchangeShrinks(t *testing.T) {
-	p := sim.OldAndNew()
+	p := profile("old-and-new")
 	f := (&sim.Batch{Profile: p, First: 1, N: most, StopAfter: 1, Oracles: []string{oracle.NameOverlap}}).Run(
 		t.Context(),
 	).Failures[0]
@@ -145,15 +142,6 @@ func TestAFailedExchangeShrinks(t *testing.T) {
 	if len(small.Clients) != 2 || len(small.Masters) > 3 || sessions(small) > 3 || len(small.Faults) > 0 {
 		t.Errorf("shrunk to %d clients, %d masters, %d sessions and %d faults", len(small.Clients), len(small.Masters),
 			sessions(small), len(small.Faults))
-	}
-}
-
-// An announcement has a longer timeout than locks have. A repetition of its batch must arrive
-// before the wait at the run's end is over.
-func TestARepetitionOfAnAnnouncementIsNotTooLate(t *testing.T) {
-	r, err := sim.Run(sim.Generate(sim.Generations(), 5445))
-	if err != nil || len(r.Violations) > 0 || r.Counts.Repeated == 0 {
-		t.Errorf("%v, %+v", err, r)
 	}
 }
 
@@ -178,26 +166,5 @@ func TestTheDeathOfTheLastOldClientBeginsTheSecondPart(t *testing.T) {
 		if len(r.Violations) > 0 || r.Counts.New < 2 { // the client's session, and the session at the run's end
 			t.Errorf("dead at step %d: %v, and new masters were used %d times", 1+step, r.Violations, r.Counts.New)
 		}
-	}
-}
-
-// A master under its restart guard turns an acquisition away, and the same request, which some client repeats, comes
-// again when it votes. So the first answer does not mean that nothing was sent there, and the release has to ask this
-// master, too.
-func TestARequestThatIsRepeatedAfterTheGuardCountsAsSent(t *testing.T) {
-	encoded, err := os.ReadFile(filepath.Join("testdata", "repeated-after-guard.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := new(sim.Schedule)
-	if err := json.Unmarshal(encoded, s); err != nil {
-		t.Fatal(err)
-	}
-	r, err := sim.Run(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range r.Violations {
-		t.Error(v)
 	}
 }

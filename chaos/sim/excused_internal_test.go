@@ -31,11 +31,3 @@ func TestOnlyADeadClientExcusesAKeyThatStays(t *testing.T) {
 		}
 	}
 }
-
-// Two clients share a Reentrant owner. One of them is killed, and later a frozen master grants its last request.
-func TestAKeyOfADeadClientIsNoOrphanOfALivingOne(t *testing.T) {
-	r, err := Run(Generate(Within(), 202611275170))
-	if err != nil || len(r.Violations) > 0 {
-		t.Errorf("%v, %v", r.Violations, err)
-	}
-}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/sim/spec"
 	"github.com/seed-624411e5/redlock/internal/store"
 )
 
@@ -85,8 +86,12 @@ func (w *world) breakDown(f *Fault) {
 			m.crash(nil)
 		case Forget:
 			m.crash(store.New())
+			m.memory(spec.Forget, 0, f.Unguarded)
 		case Rollback:
-			m.crash(m.written(f))
+			data := m.written(f)
+			if m.crash(data); data != nil {
+				m.memory(spec.Forget, m.disk(f), f.Unguarded)
+			}
 		case Step:
 			m.stepped += f.Amount
 		}

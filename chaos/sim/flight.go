@@ -32,6 +32,8 @@ type flight struct {
 	asks     []single.Request // the batch's requests; stays, since it may be served later than that
 	space    [1]single.Request
 	owners   []*owner // of these; nil where a request has none
+	messages []int    // their numbers in the specification
+	number   [1]int
 	own      [1]*owner
 	deadline int64
 	done     chan struct{}
@@ -73,7 +75,7 @@ func (f *flight) answerable() {
 // depart puts the request on its way, as the network then is.
 func (f *flight) depart() {
 	l, w := f.link, f.link.w
-	f.begun, f.asks, f.owners = w.now, f.space[:0], f.own[:0]
+	f.begun, f.asks, f.owners, f.messages = w.now, f.space[:0], f.own[:0], f.number[:0]
 	for _, c := range f.batch {
 		var o *owner
 		if c.Request.Owner != "" {
@@ -84,6 +86,9 @@ func (f *flight) depart() {
 		}
 		f.owners = append(f.owners, o)
 		f.asks = append(f.asks, w.renamed(c.Request, l.client))
+	}
+	for i := range f.asks {
+		f.sends(i)
 	}
 	f.schedule(max(w.now+1, f.deadline), expire, l.client.number, nil)
 	if l.master.down {

@@ -9,16 +9,11 @@ import (
 )
 
 // Generate draws the schedule of a seed.
-func Generate(p Profile, seed uint64) *Schedule { return schedules(p, seed).Example(int(seed)) }
-
-// Schedules draws schedules with rapid, so that properties over them shrink.
-func Schedules(p Profile) *rapid.Generator[*Schedule] { return schedules(p, 0) }
-
-func schedules(p Profile, salt uint64) *rapid.Generator[*Schedule] {
+func Generate(p Profile, seed uint64) *Schedule {
 	return rapid.Custom(func(t *rapid.T) *Schedule {
-		a := &generator{Profile: p, t: t, salt: salt}
+		a := &generator{Profile: p, t: t, salt: seed}
 		return a.schedule()
-	})
+	}).Example(int(seed))
 }
 
 // The generators that draw schedules; they are made only once.
@@ -31,7 +26,7 @@ var (
 type generator struct {
 	Profile
 	t    *rapid.T
-	salt uint64        // the seed of the schedule, if it comes from one
+	salt uint64        // the seed of the schedule
 	n    uint64        // decisions so far
 	ttl  time.Duration // about which everything happens
 	span time.Duration // the time with events

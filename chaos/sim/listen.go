@@ -66,7 +66,7 @@ func (m *master) listens(waiter string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range w.clients {
-		if c.name() != waiter {
+		if c.name != waiter {
 			continue
 		}
 		if s := c.links[m.number].sub; s != nil && s.made && !s.stopped {
@@ -83,7 +83,7 @@ func (m *master) notifyWaiters(f *flight, r *single.Request) {
 	for i, n := range m.store.Notifications() {
 		m.w.division(r.Owner, n.Key, n.Waiter)
 		for _, c := range m.w.clients {
-			if c.name() != n.Waiter {
+			if c.name != n.Waiter {
 				continue
 			}
 			if c != by {

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -27,7 +28,7 @@ const (
 
 // memoryLimit is at how many bytes garbage is collected. Only a megabyte or two are alive, and runs leave a great deal
 // of garbage: looking for it at every few megabytes took a quarter of the time.
-const memoryLimit = 512 << 20
+const memoryLimit = 320 << 20
 
 // options are the values of the command line's flags.
 type options struct {
@@ -43,6 +44,7 @@ type options struct {
 	timeline  bool
 	whole     bool
 	quiet     bool
+	on        bool
 	night     bool
 	same      string
 }
@@ -72,8 +74,14 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if b.Broken.Mutant != "" && mutant.Built() == "" {
 		return asMutant(ctx, b.Broken.Mutant, args, stdout, stderr)
 	}
+	out, r := o.run(ctx, b, stderr)
+	return conclude(ctx, o, b, out, r, stdout, stderr)
+}
+
+// run runs a batch, with a bar, and begins its report.
+func (o *options) run(ctx context.Context, b *Batch, stderr io.Writer) (*Outcome, *report) {
 	if !o.quiet {
-		b.Progress = newBar(stderr, o.schedules).show
+		b.Progress = newBar(stderr, b.N).show
 	}
 	began := time.Now()
 	out := b.Run(ctx)
@@ -81,7 +89,11 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if !o.quiet {
 		fmt.Fprint(stderr, "\r\x1b[K")
 	}
-	return conclude(ctx, o, b, out, took, stdout, stderr)
+	return out, &report{
+		Verdict: "pass", Profile: b.Profile.Name, FirstSeed: b.First, Schedules: out.Done, Events: out.Steps,
+		Seconds: took.Seconds(), Rate: float64(out.Done) / took.Seconds(), Counts: out.Counts,
+		Judged: out.Judged, Passed: out.Passed,
+	}
 }
 
 func parse(args []string, stderr io.Writer) (o *options, status int, ok bool) {
@@ -97,13 +109,14 @@ func parse(args []string, stderr io.Writer) (o *options, status int, ok bool) {
 	})+" (default: the first)")
 	f.StringVar(&o.broken, "broken", "", "make a mistake on purpose: "+names(Controls(), func(c Control) string {
 		return c.Name
-	}))
+	})+"; or with -profile any mutant of docs/evidence/mutants.md")
 	f.BoolVar(&o.unbroken, "unbroken", false, "with -broken: do not make the mistake, but look for it in the same "+
 		"schedules")
 	f.StringVar(&o.report, "json", "", "write the result to this file")
 	f.StringVar(&o.replay, "replay", "", "run the schedule in this file, the result of an earlier run, and draw it")
 	f.BoolVar(&o.timeline, "timeline", false, "draw the first schedule, also if nothing is wrong with it")
 	f.BoolVar(&o.whole, "whole", false, "do not look for a smaller schedule that fails in the same way")
+	f.BoolVar(&o.on, "on", false, "go on after a violation, and count what each oracle finds, also with -broken")
 	f.BoolVar(&o.night, "night", false, "run every profile in which all is promised, -schedules in all, and fail "+
 		"where an interleaving of docs/evidence/interleavings.md never happened")
 	f.StringVar(&o.same, "same", "", "with -night and -json: compare the result with this one of another version, "+
@@ -127,9 +140,9 @@ func (o *options) check(rest []string) error {
 		return fmt.Errorf("unexpected argument %q", rest[0])
 	case o.schedules < 1:
 		return fmt.Errorf("-schedules is %d, and must be at least 1", o.schedules)
-	case o.masters < 0 || o.masters > len(masterNames):
-		return fmt.Errorf("-masters is %d, and %d is the most", o.masters, len(masterNames))
-	case o.night && (o.profile != "" || o.broken != "" || o.masters > 0 || o.replay != "" || o.timeline):
+	case o.masters < 0 || o.masters > mostMasters:
+		return fmt.Errorf("-masters is %d, and %d is the most", o.masters, mostMasters)
+	case o.night && (o.profile != "" || o.broken != "" || o.masters > 0 || o.replay != "" || o.timeline || o.on):
 		return errors.New("-night is every profile as it is: it goes with -schedules, -seed, -workers, -json, -same, " +
 			"-whole and -quiet")
 	case o.same != "" && (!o.night || o.report == ""):
@@ -153,6 +166,9 @@ func names[V any](all []V, name func(V) string) string {
 // unless the options name another.
 func (o *options) batch() (*Batch, error) {
 	b := &Batch{First: o.seed, N: o.schedules, Masters: o.masters, Workers: o.workers, StopAfter: 1}
+	if o.on {
+		b.StopAfter = 0
+	}
 	if err := o.choose(b); err != nil {
 		return nil, err
 	}
@@ -167,10 +183,18 @@ func (o *options) choose(b *Batch) error {
 	if o.broken != "" {
 		controls := Controls()
 		i := slices.IndexFunc(controls, func(c Control) bool { return c.Name == o.broken })
-		if i < 0 {
+		_, err := mutant.Find(o.broken)
+		switch {
+		case i >= 0:
+			b.Broken, b.Oracles, b.Profile = controls[i].Broken, controls[i].Oracles, controls[i].Profile
+		case err == nil && o.profile != "":
+			b.Broken.Mutant = o.broken
+		default:
 			return fmt.Errorf("no mistake is called %q", o.broken)
 		}
-		b.Broken, b.Oracles, b.Profile = controls[i].Broken, controls[i].Oracles, controls[i].Profile
+		if o.on {
+			b.Oracles = nil
+		}
 		if o.unbroken {
 			b.Broken = BrokenVariants{}
 		}
@@ -183,7 +207,7 @@ func (o *options) choose(b *Batch) error {
 		return nil
 	}
 	var ok bool
-	if b.Profile, ok = findProfile(o.profile); !ok {
+	if b.Profile, ok = Named(o.profile); !ok {
 		return fmt.Errorf("no profile is called %q", o.profile)
 	}
 	return nil
@@ -198,25 +222,18 @@ type report struct {
 	Events    int                `json:"events"`
 	Seconds   float64            `json:"seconds"`
 	Rate      float64            `json:"schedules_per_second"`
+	Judged    map[string]int     `json:"judged"` // steps, by the specification
+	Passed    int                `json:"passed"` // and those that it does not judge
 	Counts    Counts             `json:"counts"`
+	Findings  map[string]Finding `json:"findings,omitempty"` // with -on, by oracle
 	Seed      uint64             `json:"failed_seed,omitempty"`
 	Found     []oracle.Violation `json:"found,omitempty"`
 	Replay    string             `json:"replay,omitempty"`
 	Schedule  *Schedule          `json:"schedule,omitempty"` // the shrunk one
 }
 
-func newReport(o *options, b *Batch, out *Outcome, took time.Duration) *report {
-	return &report{
-		Verdict: "pass", Profile: b.Profile.Name, FirstSeed: o.seed, Schedules: out.Done, Events: out.Steps,
-		Seconds: took.Seconds(), Rate: float64(out.Done) / took.Seconds(), Counts: out.Counts,
-	}
-}
-
 // conclude prints the batch's findings, shrinks and draws the first failure, and writes the report.
-func conclude(ctx context.Context, o *options, b *Batch, out *Outcome, took time.Duration,
-	stdout, stderr io.Writer,
-) int {
-	r := newReport(o, b, out, took)
+func conclude(ctx context.Context, o *options, b *Batch, out *Outcome, r *report, stdout, stderr io.Writer) int {
 	status := exitPass
 	switch {
 	case len(out.Failures) > 0:
@@ -225,21 +242,24 @@ func conclude(ctx context.Context, o *options, b *Batch, out *Outcome, took time
 		r.Verdict, status = "interrupted", exitUnknown
 	}
 	fmt.Fprintf(stdout, "%d schedules %s in %v: %.0f a second, %.0f events each\n", out.Done, b.Profile.About,
-		took.Round(time.Millisecond), r.Rate, float64(out.Steps)/float64(max(1, out.Done)))
+		time.Duration(r.Seconds*1e9).Round(time.Millisecond), r.Rate, float64(out.Steps)/float64(max(1, out.Done)))
+	fmt.Fprintln(stdout, out.specified())
 	fmt.Fprint(stdout, out.Counts.table())
+	if o.on {
+		r.Findings = out.Findings()
+		for _, name := range slices.Sorted(maps.Keys(r.Findings)) {
+			n := r.Findings[name]
+			fmt.Fprintf(stdout, "%s: %d of %d schedules, %d of them alone, first seed %d\n", name, n.Schedules,
+				out.Done, n.Alone, n.First)
+		}
+	}
 	if len(out.Failures) > 0 {
 		status = explain(ctx, o, b, &out.Failures[0], r, stdout)
 	} else if o.timeline {
 		draw(b.Schedule(o.seed), stdout)
 	}
 	fmt.Fprintf(stdout, "verdict: %s\n", r.Verdict)
-	if o.report != "" {
-		if err := writeReport(o.report, r); err != nil {
-			fmt.Fprintf(stderr, "redlock-chaos sim: %v\n", err)
-			return exitUnknown
-		}
-	}
-	return status
+	return o.save(r, status, stderr)
 }
 
 // shrinkFor bounds how long a failure is shrunk.
@@ -317,12 +337,20 @@ func draw(s *Schedule, stdout io.Writer) {
 	}
 }
 
-func writeReport(path string, r *report) error {
-	encoded, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
+// save writes the result to the file of -json, if there is one, and returns the status to exit with.
+func (o *options) save(result any, status int, stderr io.Writer) int {
+	if o.report == "" {
+		return status
 	}
-	return os.WriteFile(path, append(encoded, '\n'), 0o600)
+	encoded, err := json.MarshalIndent(result, "", "  ")
+	if err == nil {
+		err = os.WriteFile(o.report, append(encoded, '\n'), 0o600)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "redlock-chaos sim: %v\n", err)
+		return max(status, exitUnknown)
+	}
+	return status
 }
 
 // replay runs the schedule of a report, or one by itself.

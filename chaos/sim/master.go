@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/sim/spec"
 	"github.com/seed-624411e5/redlock/internal/store"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -42,7 +43,10 @@ type saved struct {
 }
 
 // save writes the master's data to its disk.
-func (m *master) save(f *Fault) { m.saves = append(m.saves, saved{f, m.store.Clone(), m.died}) }
+func (m *master) save(f *Fault) {
+	m.saves = append(m.saves, saved{f, m.store.Clone(), m.died})
+	m.memory(spec.Save, m.disk(f), false)
+}
 
 // written returns the data on the master's disk for a rollback. It returns nil if a restart since
 // then began with these data, so that no others exist.
@@ -68,8 +72,22 @@ func (m *master) time() time.Duration {
 }
 
 // perform executes one request of a flight, or tries it with SET NX, and records its effect on
-// holds.
-func (m *master) perform(f *flight, i int, set bool) (single.Reply, error) {
+// holds. The specification judges it.
+func (m *master) perform(f *flight, i int, part spec.Part, again bool) (single.Reply, error) {
+	reply, err := m.execute(f, i, part == spec.SetNX)
+	m.performed(f, i, part, again, reply, err)
+	return reply, err
+}
+
+// firstPart is the part of a request that a master performs first.
+func firstPart(r *single.Request) spec.Part {
+	if store.PlainSet(r) {
+		return spec.SetNX
+	}
+	return spec.Script
+}
+
+func (m *master) execute(f *flight, i int, set bool) (single.Reply, error) {
 	now, r := m.time(), &f.asks[i]
 	if m.store.Full = m.full > 0; m.denies(r) {
 		return single.Reply{}, store.ErrFull
@@ -121,9 +139,15 @@ func (m *master) denies(r *single.Request) bool {
 }
 
 // count raises the counter of a fenced request to its proposal, and reports whether it was below.
-func (m *master) count(r *single.Request) (bool, error) {
+func (m *master) count(f *flight, i int) (bool, error) {
 	m.store.Full = m.full > 0
-	return m.store.TryCount(m.time(), r)
+	accepted, err := m.store.TryCount(m.time(), &f.asks[i])
+	reply := single.Reply{}
+	if accepted {
+		reply.Outcome = single.Granted
+	}
+	m.performed(f, i, spec.Count, false, reply, err)
+	return accepted, err
 }
 
 // between counts the changes on the master between the two commands of a fenced acquire.

@@ -2,12 +2,9 @@ package sim
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
-	"time"
 )
 
 // nightReport is the output of -night: which profile ran which seeds, the counts of each, and how
@@ -62,18 +59,9 @@ func night(ctx context.Context, o *options, stdout, stderr io.Writer) int {
 	status := exitPass
 	var all Counts
 	for _, b := range nights(o) {
-		if !o.quiet {
-			b.Progress = newBar(stderr, b.N).show
-		}
 		of := *o
 		of.profile, of.report = b.Profile.Name, ""
-		began := time.Now()
-		out := b.Run(ctx)
-		took := time.Since(began)
-		if !o.quiet {
-			fmt.Fprint(stderr, "\r\x1b[K")
-		}
-		r := newReport(&of, b, out, took)
+		out, r := of.run(ctx, b, stderr)
 		fmt.Fprintf(stdout, "%s: %d schedules from seed %d: %.0f a second, %.0f events each\n", b.Profile.Name,
 			out.Done, b.First, r.Rate,
 			float64(out.Steps)/float64(max(1, out.Done)))
@@ -84,7 +72,7 @@ func night(ctx context.Context, o *options, stdout, stderr io.Writer) int {
 		}
 		all.Add(out.Counts)
 		n.Profiles = append(n.Profiles, r)
-		n.Schedules, n.Events, n.Seconds = n.Schedules+out.Done, n.Events+out.Steps, n.Seconds+took.Seconds()
+		n.Schedules, n.Events, n.Seconds = n.Schedules+out.Done, n.Events+out.Steps, n.Seconds+r.Seconds
 	}
 	fmt.Fprint(stdout, all.table())
 	if ctx.Err() != nil && status == exitPass {
@@ -98,7 +86,7 @@ func night(ctx context.Context, o *options, stdout, stderr io.Writer) int {
 		}
 	}
 	fmt.Fprintf(stdout, "%d schedules, verdict: %s\n", n.Schedules, n.Verdict)
-	status = n.write(o, status, stderr)
+	status = o.save(n, status, stderr)
 	if o.same == "" {
 		return status
 	}
@@ -109,21 +97,6 @@ func night(ctx context.Context, o *options, stdout, stderr io.Writer) int {
 		return max(status, exitUnknown)
 	case !same:
 		return max(status, exitViolation)
-	}
-	return status
-}
-
-func (n *nightReport) write(o *options, status int, stderr io.Writer) int {
-	if o.report == "" {
-		return status
-	}
-	encoded, err := json.MarshalIndent(n, "", "  ")
-	if err == nil {
-		err = os.WriteFile(o.report, append(encoded, '\n'), 0o600)
-	}
-	if err != nil {
-		fmt.Fprintf(stderr, "redlock-chaos sim: %v\n", err)
-		return max(status, exitUnknown)
 	}
 	return status
 }

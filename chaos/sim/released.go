@@ -10,9 +10,6 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 )
 
-// NameReleased is the oracle that finds releases which returned nil although too few masters had removed the key.
-const NameReleased = "released"
-
 // removedBy notes that a master has performed a release.
 func (w *world) removedBy(owner string, master int) {
 	if w.removed == nil {
@@ -41,7 +38,7 @@ func (w *world) checkReleased(h *hold) {
 			continue
 		}
 		w.lingering = append(w.lingering, lingering{owner, oracle.Violation{
-			Oracle: NameReleased, Key: h.keys[0], At: w.now, Attempts: []uint64{h.ids[0]},
+			Oracle: oracle.NameReleased, Key: h.keys[0], At: w.now, Attempts: []uint64{h.ids[0]},
 			Text: fmt.Sprintf("%q: the release by owner %s was confirmed at %v, and of the masters %v it was still "+
 				"on %v", h.keys[0], owner,
 				time.Duration(w.now).Round(time.Microsecond), set, still),

@@ -23,9 +23,15 @@ type Result struct {
 	Counts     Counts
 	// Steps is how many events the engine took part in or the network had.
 	Steps int
+	// Judged is how many steps of each kind the specification has allowed, and Passed how many it does not judge.
+	Judged map[string]int
+	Passed int
 	// Trace lists the masters' actions, if RunTraced made the run.
 	Trace []Line
 }
+
+// mostMasters is how many masters a schedule may have.
+const mostMasters = 10
 
 // Run performs a schedule and judges it. The error says that it could not be performed: a schedule that makes no
 // sense, or goroutines of the engine that were still there after Close.
@@ -35,7 +41,7 @@ func Run(s *Schedule) (*Result, error) { return run(s, false) }
 func RunTraced(s *Schedule) (*Result, error) { return run(s, true) }
 
 func run(s *Schedule, traced bool) (res *Result, err error) {
-	if len(s.Masters) == 0 || len(s.Masters) > len(masterNames) || len(s.Clients) == 0 {
+	if len(s.Masters) == 0 || len(s.Masters) > mostMasters || len(s.Clients) == 0 {
 		return nil, fmt.Errorf("sim: %d masters and %d clients can't be run", len(s.Masters), len(s.Clients))
 	}
 	if err := cmp.Or(s.Broken.builtFor(), s.checkExchange()); err != nil {
@@ -56,6 +62,7 @@ func run(s *Schedule, traced bool) (res *Result, err error) {
 	}
 	res = &Result{History: w.events, Steps: w.steps, Violations: w.judge()}
 	res.Counts = w.counts
+	res.Judged, res.Passed = w.conform.judged()
 	if err := unjudged(res.Violations); err != nil {
 		return nil, err
 	}
@@ -92,6 +99,7 @@ func (w *world) build() error {
 			go t.run()
 		}
 	}
+	w.specify()
 	return nil
 }
 
@@ -250,6 +258,7 @@ func (w *world) judge() []oracle.Violation {
 		w.victims(v),
 		w.unreleased(v),
 		w.ended(),
+		w.conform.refused,
 	)
 }
 
@@ -267,7 +276,7 @@ func (w *world) ended() []oracle.Violation {
 	}
 	return []oracle.Violation{{
 		Oracle: NameEnds, At: w.now, Text: fmt.Sprintf("after %d events, at %s, a client still had not finished",
-			w.steps, stamp(w.now)),
+			w.steps, history.Stamp(w.now)),
 	}}
 }
 

@@ -7,7 +7,8 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
-// Schedule is one run as data. Nothing but a Schedule decides what happens.
+// Schedule is one run as data. Nothing but a Schedule decides what happens. What the encoding may omit, Shrink may
+// leave out, except for fields with the tag shrink:"round", which only become rounder, and shrink:"-", which stay.
 type Schedule struct {
 	// Seed decides everything that the other fields leave open: the delay and the fate of each
 	// message, the jitter, and the order of events at one instant.
@@ -74,7 +75,7 @@ type Session struct {
 	// clients, and all sessions of new ones are there.
 	Second bool `json:"second,omitempty"`
 	// Announce makes it no acquisition, but the announcement of the third generation, which is tried until it succeeds.
-	Announce bool `json:"announce,omitempty"`
+	Announce bool `json:"announce,omitempty" shrink:"-"`
 	// Keys are numbers of keys. The session takes all of its keys or none.
 	Keys []int        `json:"keys"`
 	Kind history.Kind `json:"kind,omitempty"`
@@ -89,7 +90,7 @@ type Session struct {
 	Quiet bool `json:"quiet,omitempty"`
 	// Renew asks for automatic renewal; MaxHold bounds the hold (0: not).
 	Renew   bool          `json:"renew,omitempty"`
-	MaxHold time.Duration `json:"max_hold,omitempty"`
+	MaxHold time.Duration `json:"max_hold,omitempty" shrink:"round"`
 	// Grace is by how much Done closes before the bound; 0: the least that it can be.
 	Grace time.Duration `json:"grace,omitempty"`
 	// Extends are extensions by the holder.
@@ -109,8 +110,8 @@ type Extend struct {
 // Net is how messages fare when nothing is broken. Chances are in thousandths of a message.
 type Net struct {
 	// MinDelay and MaxDelay bound the delay of one message in one direction.
-	MinDelay time.Duration `json:"min_delay"`
-	MaxDelay time.Duration `json:"max_delay"`
+	MinDelay time.Duration `json:"min_delay" shrink:"-"`
+	MaxDelay time.Duration `json:"max_delay" shrink:"-"`
 	// Spike is the chance that a message takes up to SpikeDelay instead.
 	Spike      int           `json:"spike,omitempty"`
 	SpikeDelay time.Duration `json:"spike_delay,omitempty"`
@@ -179,10 +180,10 @@ const All = -1
 type Fault struct {
 	Kind   FaultKind     `json:"kind"`
 	At     time.Duration `json:"at"`
-	For    time.Duration `json:"for,omitempty"`
+	For    time.Duration `json:"for,omitempty" shrink:"round"`
 	Client int           `json:"client"`
 	Master int           `json:"master"`
-	Amount time.Duration `json:"amount,omitempty"`
+	Amount time.Duration `json:"amount,omitempty" shrink:"round"`
 	// Loading is for how long Master answers LOADING after it has restarted: to a Crash, a Forget and a Rollback.
 	Loading time.Duration `json:"loading,omitempty"`
 	// Step, if not 0, replaces At for a Pause, a Suspend or a Kill: the fault begins right before

@@ -92,6 +92,7 @@ func (f *flight) ended(err error) {
 	l := f.link
 	now, counts := l.client.reading(), &l.w.counts
 	for i, c := range f.batch {
+		f.reads(i)
 		o := f.owners[i]
 		switch {
 		case c.Request.Op == single.Acquire:
@@ -251,9 +252,7 @@ func (h *hold) renewal(before, now time.Duration) {
 	}
 }
 
-// late counts an extension that was won when Done should have closed already.
-func (h *hold) late(now time.Duration) { h.lateFor(h.until, now) }
-
+// lateFor counts an extension that was won when Done should have closed already.
 func (h *hold) lateFor(until, now time.Duration) {
 	add(&h.task.c.w.counts.LateTimer, until-h.grace <= now && now < until)
 }

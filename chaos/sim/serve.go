@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/seed-624411e5/redlock/chaos/sim/spec"
 	"github.com/seed-624411e5/redlock/internal/store"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -76,7 +77,7 @@ func (f *flight) serve(again bool) {
 		w.counts.Repeated++
 		for i := range f.asks {
 			add(&w.counts.FencedAgain, f.asks[i].Fence)
-			reply, _ := l.master.perform(f, i, false)
+			reply, _ := l.master.perform(f, i, spec.Script, true)
 			w.noteStray(f, i, reply)
 		}
 		return
@@ -84,7 +85,7 @@ func (f *flight) serve(again bool) {
 	f.answerable()
 	for i := range f.asks {
 		r := &f.asks[i]
-		f.replies[i], f.errs[i] = l.master.perform(f, i, store.PlainSet(r))
+		f.replies[i], f.errs[i] = l.master.perform(f, i, firstPart(r), false)
 		if errors.Is(f.errs[i], store.ErrFull) {
 			w.counts.Denied++
 		}
@@ -142,7 +143,7 @@ func (f *flight) serveCounters() {
 	for n, i := range f.halfway {
 		r, reply := &f.asks[i], &f.replies[i]
 		f.between(i, f.counters[n])
-		accepted, err := f.link.master.count(r)
+		accepted, err := f.link.master.count(f, i)
 		switch {
 		case err != nil && f.set[i]:
 			f.errs[i] = err
@@ -193,7 +194,7 @@ func (f *flight) arriveSecond() {
 
 func (f *flight) serveSecond() {
 	for _, i := range f.second {
-		f.replies[i], f.errs[i] = f.link.master.perform(f, i, false)
+		f.replies[i], f.errs[i] = f.link.master.perform(f, i, spec.Script, false)
 	}
 	f.second = nil
 	f.sendReply()

@@ -37,8 +37,8 @@ func TestTimesWhenStraysKeepTooManyMasters(t *testing.T) {
 // A schedule in which late repetitions keep two or more of four masters for nearly nine seconds. Without their times,
 // the oracle finds that nobody gets the key.
 func TestTimeThatStraysKeepIsNoStarvation(t *testing.T) {
-	s := Generate(Cohorts(), 518492)
-	r, err := Run(s)
+	cohorts, _ := Named("cohorts")
+	r, err := Run(Generate(cohorts, 518492))
 	if err != nil || len(r.Violations) > 0 {
 		t.Errorf("%v, %v", r.Violations, err)
 	}

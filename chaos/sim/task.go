@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/sim/spec"
 )
 
 // task is one goroutine of a client. The scheduler decides when it does which step; the goroutine
@@ -134,6 +135,7 @@ func (t *task) begin(s *Session, after func()) {
 		call.Lock = h.ids[0]
 	}
 	h.record(call)
+	h.asks(s)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	t.cancel = cancel
 	if s.Wait > 0 {
@@ -202,11 +204,13 @@ func (t *task) acquired(s *Session, h *hold, err error, after func()) {
 		w.counts.failed(err)
 		h.missed(s, err)
 		h.record(e)
+		h.says(spec.Answered, err, spec.Step{})
 		after()
 		return
 	}
 	h.closed, h.since = h.lock.Done(), t.c.reading()
 	e.Owner, e.Until, e.Token = w.owner(h.lock.Owner()), h.bound(), h.lock.Token()
+	h.says(spec.Answered, nil, spec.Step{Bound: h.until, Token: e.Token})
 	owner := w.know(h.lock.Owner())
 	if owner.held && (h.kind == history.Plain || h.kind == history.Fenced) {
 		w.counts.Passed++
@@ -240,16 +244,18 @@ func (t *task) extend(s *Session, h *hold, n int, after func()) {
 	t.step(x.After, func() {
 		h.record(history.Event{Type: history.ExtendCall, TTL: int64(x.TTL)})
 		h.extends(x.TTL)
+		h.says(spec.Extend, nil, spec.Step{TTL: x.TTL})
 		var err error
 		t.call(func() { err = h.lock.Extend(context.Background(), x.TTL) }, func() {
 			e := history.Event{Type: history.ExtendReturn, Outcome: outcomeOf(err), TTL: int64(x.TTL)}
 			if err == nil {
-				h.late(t.c.reading())
+				h.lateFor(h.until, t.c.reading())
 				e.Until = h.bound()
 				t.c.w.counts.Extended++
 			} else {
 				h.extended(err)
 			}
+			h.says(spec.Extended, err, spec.Step{Bound: h.reports(), Asked: true})
 			h.record(e)
 			t.extend(s, h, n+1, after)
 		})
@@ -264,10 +270,12 @@ func (t *task) leave(s *Session, h *hold, after func()) {
 	}
 	h.record(history.Event{Type: history.ReleaseCall})
 	h.releases()
+	h.says(spec.Free, nil, spec.Step{})
 	h.gone = true
 	var err error
 	t.call(func() { err = h.lock.Release(context.Background()) }, func() {
 		h.record(history.Event{Type: history.ReleaseReturn, Outcome: outcomeOf(err)})
+		h.says(spec.Freed, err, spec.Step{})
 		if err == nil {
 			t.c.w.checkReleased(h)
 		}
@@ -293,11 +301,4 @@ func outcomeOf(err error) history.Outcome {
 	}
 }
 
-var keyNames = [...]string{"k0", "k1", "k2", "k3"}
-
-func keyName(n int) string {
-	if n < len(keyNames) {
-		return keyNames[n]
-	}
-	return "k" + strconv.Itoa(n)
-}
+func keyName(n int) string { return "k" + strconv.Itoa(n) }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
@@ -25,10 +24,10 @@ func Timeline(out io.Writer, s *Schedule, r *Result) error {
 	var b strings.Builder
 	s.describe(&b)
 	for _, l := range lines {
-		fmt.Fprintf(&b, "%14s  %-9s %s\n", stamp(l.At), l.actors(), l.Text)
+		fmt.Fprintf(&b, "%14s  %-9s %s\n", history.Stamp(l.At), l.actors(), l.Text)
 	}
 	for _, v := range r.Violations {
-		fmt.Fprintf(&b, "%14s  VIOLATION %s\n", stamp(v.At), v)
+		fmt.Fprintf(&b, "%14s  VIOLATION %s\n", history.Stamp(v.At), v)
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
@@ -70,61 +69,12 @@ func (l *Line) actors() string {
 
 // lineOf writes an event of the history. It leaves out events that the trace shows better.
 func lineOf(e *history.Event) (Line, bool) {
-	l := Line{At: e.At, Client: e.Client, Master: none}
-	wanted := ""
-	if e.Wait > 0 {
-		wanted = fmt.Sprintf(", waits up to %v", time.Duration(e.Wait))
-	}
+	l := Line{At: e.At, Client: e.Client, Master: none, Text: history.Describe(e)}
 	switch e.Type {
-	case history.AcquireCall:
-		l.Text = fmt.Sprintf("#%d wants %s for %v%s", e.Attempt, e.Key, time.Duration(e.TTL), wanted)
-	case history.AcquireReturn:
-		l.Text = fmt.Sprintf("#%d gets nothing: %s", e.Attempt, e.Outcome)
-		if e.Outcome == history.Acquired {
-			l.Text = fmt.Sprintf("#%d HOLDS it as %s until %s", e.Attempt, e.Owner, stamp(e.Until))
-			if e.Token > 0 {
-				l.Text += fmt.Sprintf(" with token %d", e.Token)
-			}
-		}
-	case history.ExtendCall:
-		l.Text = fmt.Sprintf("#%d extends by %v", e.Attempt, time.Duration(e.TTL))
-	case history.ExtendReturn:
-		l.Text = fmt.Sprintf("#%d is not extended: %s", e.Attempt, e.Outcome)
-		if e.Outcome == history.Acquired {
-			l.Text = fmt.Sprintf("#%d is extended, HOLDS until %s", e.Attempt, stamp(e.Until))
-		}
-	case history.ReleaseCall:
-		l.Text = fmt.Sprintf("#%d releases", e.Attempt)
-	case history.ReleaseReturn:
-		l.Text = fmt.Sprintf("#%d release: %s", e.Attempt, releaseWords(e.Outcome))
-	case history.DoneClosed:
-		l.Text = fmt.Sprintf("#%d is over: Done closes", e.Attempt)
-	case history.Stopped:
-		l.Text = fmt.Sprintf("#%d stops: %s", e.Attempt, e.Note)
-	case history.Paused:
-		l.Text = "stands still"
-	case history.Resumed:
-		l.Text = "goes on"
 	case history.KeyFound:
 		l.Client, l.Master = none, e.Master
-		l.Text = fmt.Sprintf("still has %s for %s, for another %v", e.Key, e.Owner, time.Duration(e.Value))
 	case history.FaultOn, history.FaultOff:
 		l.Master = e.Master
-		l.Text = strings.TrimSpace(strings.ToUpper(e.Name) + " " + e.Note)
-		if e.Type == history.FaultOff {
-			l.Text = e.Name + " is over"
-		}
-	case history.Healed:
-		l.Text = "all faults are over"
-	default:
-		return l, false
 	}
-	return l, true
-}
-
-func releaseWords(o history.Outcome) string {
-	if o == history.Acquired {
-		return "confirmed"
-	}
-	return o.String()
+	return l, l.Text != ""
 }

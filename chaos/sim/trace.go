@@ -3,7 +3,6 @@ package sim
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -46,9 +45,4 @@ func (w *world) line(f *flight, r *single.Request, what string) {
 		At: w.now, Client: f.link.client.number, Master: f.link.master.number,
 		Text: fmt.Sprintf("%s %s by %s: %s", opNames[r.Op], strings.Join(r.Keys, ","), r.Owner, what),
 	})
-}
-
-// at writes a reference time with as many digits as a reader can use.
-func stamp(ns int64) string {
-	return fmt.Sprintf("%.3f ms", float64(ns)/float64(time.Millisecond))
 }

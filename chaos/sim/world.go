@@ -34,6 +34,7 @@ type world struct {
 	removed   map[string]uint64 // the masters that have performed a release, a bit each, by its owner
 	strays    []stray
 	lingering []lingering
+	conform   conformity
 	notified  map[[2]string]string // the first waiter notified by a release, per owner and key; "": different ones
 
 	mu      sync.Mutex
@@ -201,7 +202,7 @@ func (w *world) renamed(r *single.Request, c *client) single.Request {
 	q := *r
 	q.Owner, q.Hold, q.Within = w.owner(r.Owner), w.owner(r.Hold), w.owner(r.Within)
 	if r.Waiter != "" {
-		q.Waiter = c.name()
+		q.Waiter = c.name
 	}
 	return q
 }

@@ -165,7 +165,7 @@ type Child struct {
 	exited   chan struct{} // closed when the process has ended and everything it wrote is recorded
 
 	mu   sync.Mutex
-	open map[uint64]bool // holds it has at the moment
+	open map[uint64]bool // attempts that it makes at the moment, and whether they have become holds
 }
 
 // ChildOptions are the child's work and its masters.
@@ -244,18 +244,16 @@ func StartChild(recorder *history.Recorder, o ChildOptions) (*Child, error) {
 
 // says reports whether the child sends that message in time.
 func (c *Child) says(what string, within time.Duration) bool {
-	timer := time.NewTimer(within)
-	defer timer.Stop()
 	select {
 	case said := <-c.said:
 		return said == what
-	case <-timer.C:
+	case <-time.After(within):
 		return false
 	}
 }
 
 // read records the child's events until the child ends. Locks that it holds then have no acting
-// holder.
+// holder, and its acquisitions stop asking.
 func (c *Child) read(out io.Reader) {
 	defer close(c.exited)
 	scanner := bufio.NewScanner(out)
@@ -303,9 +301,11 @@ func (c *Child) follow(e history.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
+	case e.Type == history.AcquireCall:
+		c.open[e.Attempt] = false
 	case e.Type == history.AcquireReturn && e.Outcome == history.Acquired:
 		c.open[e.Attempt] = true
-	case e.Type == history.ReleaseCall, e.Type == history.Stopped:
+	case e.Type == history.AcquireReturn, e.Type == history.ReleaseCall, e.Type == history.Stopped:
 		delete(c.open, e.Attempt)
 	}
 }
@@ -314,7 +314,12 @@ func (c *Child) follow(e history.Event) {
 func (c *Child) Holds() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.open) > 0
+	for _, holds := range c.open {
+		if holds {
+			return true
+		}
+	}
+	return false
 }
 
 // Pid is the process's id.
@@ -360,11 +365,9 @@ func (c *Child) Kill() {
 // within the time.
 func (c *Child) Stop(within time.Duration) {
 	_ = c.stdin.Close()
-	timer := time.NewTimer(within)
-	defer timer.Stop()
 	select {
 	case <-c.exited:
-	case <-timer.C:
+	case <-time.After(within):
 		c.Kill()
 	}
 }

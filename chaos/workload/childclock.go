@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// clockMark begins the line by which a child confirms a new setting of its clock, with its time of day.
+// clockMark begins a child's line that confirms a new setting of its clock, with its time of day.
 const clockMark = "clock "
 
 // clockPatience is how long a child may take to say so.
@@ -26,14 +26,12 @@ func (c *Child) SetClock(s ClockSetting) (has string, err error) {
 	if _, err := c.stdin.Write(append(line, '\n')); err != nil {
 		return "", fmt.Errorf("workload: child: %w", err)
 	}
-	timer := time.NewTimer(clockPatience)
-	defer timer.Stop()
 	select {
 	case has = <-c.clock:
 		return has, nil
 	case <-c.exited:
 		return "", fmt.Errorf("workload: the process of client %d has ended", c.client)
-	case <-timer.C:
+	case <-time.After(clockPatience):
 		return "", fmt.Errorf("workload: the process of client %d does not say that its clock was set", c.client)
 	}
 }

@@ -13,6 +13,14 @@ type Clocked interface {
 	WithClock(wall func() time.Time) Subject
 }
 
+// Virtual is a Subject that reads another clock than package time's. Package virtual runs it in a bubble of virtual
+// time.
+type Virtual interface {
+	// InVirtualTime returns the same subject, with clients that read only package time's clock. It is called in the
+	// bubble.
+	InVirtualTime() Subject
+}
+
 // Settable is a Subject whose clients are processes. The harness can set their clocks.
 type Settable interface {
 	// WithClocks returns the same subject, with clients that are a [ClockMover]. It may write to dir, which outlives

@@ -23,18 +23,20 @@ func Repeat(ctx context.Context, l Locker, requests []Request, n int) int {
 			return hold.Release(bounded)
 		})
 		if err != nil {
-			pause(ctx, ms)
+			Pause(ctx, ms)
 		}
 	}
 	return made
 }
 
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+// Pause waits for d or until ctx is done.
+func Pause(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
 	select {
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(d):
 	}
 }
 

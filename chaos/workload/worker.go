@@ -81,8 +81,8 @@ func (w *Worker) Run(ctx context.Context) {
 	keys := w.Profile.keys()
 	for ctx.Err() == nil {
 		w.pass()
-		w.cycle(ctx, w.choose(keys))
-		w.sleep(ctx, w.draw(w.Profile.Think))
+		w.Cycle(ctx, w.choose(keys))
+		Pause(ctx, w.draw(w.Profile.Think))
 	}
 }
 
@@ -110,12 +110,6 @@ func (w *Worker) draw(s Span) time.Duration {
 	return s.Min + time.Duration(w.Rand.Int64N(int64(s.Max-s.Min)))
 }
 
-func (w *Worker) sleep(ctx context.Context, d time.Duration) {
-	if d > 0 {
-		pause(ctx, d)
-	}
-}
-
 func (w *Worker) unexpected(op string, err error) {
 	if w.Unexpected != nil {
 		w.Unexpected(op, err)
@@ -134,8 +128,8 @@ func (w *Worker) kind() history.Kind {
 	}
 }
 
-// cycle is one acquisition and the life of its hold.
-func (w *Worker) cycle(ctx context.Context, keys []string) {
+// Cycle is one acquisition of a lock over these keys, and the life of its hold.
+func (w *Worker) Cycle(ctx context.Context, keys []string) {
 	request := Request{
 		Key: keys[0], Also: keys[1:], TTL: w.Profile.TTL, Kind: w.kind(), Once: w.Profile.Wait == 0,
 		Renew:   w.Profile.Renew,
@@ -144,7 +138,7 @@ func (w *Worker) cycle(ctx context.Context, keys []string) {
 	hold := w.acquire(ctx, request, 1)
 	if hold == nil {
 		// A failed attempt that cost no time must not become a busy loop.
-		w.sleep(ctx, ms+w.draw(Span{0, 4 * ms}))
+		Pause(ctx, ms+w.draw(Span{0, 4 * ms}))
 		return
 	}
 	request.Owner = hold.Owner()
@@ -157,6 +151,8 @@ func (w *Worker) cycle(ctx context.Context, keys []string) {
 	w.act(ctx, hold)
 	for _, inner := range slices.Backward(nested) {
 		w.release(ctx, inner)
+		Pause(ctx, w.draw(w.Profile.Hold)) // the outer hold goes on
+		w.still(hold)
 	}
 	w.release(ctx, hold)
 }
@@ -275,7 +271,7 @@ func (w *Worker) act(ctx context.Context, h *held) {
 		if !w.still(h) {
 			return
 		}
-		w.sleep(ctx, min(time.Until(end), w.Profile.TTL/20))
+		Pause(ctx, min(time.Until(end), w.Profile.TTL/20))
 		w.pass()
 	}
 	if !extendAt.IsZero() {
@@ -294,7 +290,7 @@ func (w *Worker) still(h *held) bool {
 	now := w.Sink.Now()
 	left := int64(h.Remaining())
 	if left <= 0 {
-		w.record(h, history.Event{Type: history.Stopped, Note: "its bound passed"})
+		w.record(h, history.Event{Type: history.Stopped, Note: history.NoteBound})
 		return false
 	}
 	before := h.seen.Swap(now)
@@ -338,9 +334,9 @@ func (w *Worker) update(ctx context.Context, h *held) {
 		w.Unchecked.Read(h.id, w.Client, h.key, token)
 	}
 	if w.Profile.Late {
-		w.sleep(ctx, w.draw(w.Profile.Hold))
+		Pause(ctx, w.draw(w.Profile.Hold))
 	} else {
-		w.sleep(ctx, w.draw(Span{0, 5 * ms}))
+		Pause(ctx, w.draw(Span{0, 5 * ms}))
 		if !w.still(h) {
 			return
 		}

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
@@ -33,6 +34,7 @@ func TestMain(m *testing.M) {
 type memory struct {
 	lifetime time.Duration
 	lost     bool // Done closes at once
+	frees    bool // the release of one hold ends all holds of its owner
 
 	mu     sync.Mutex
 	holder map[string]*memoryHold
@@ -124,7 +126,7 @@ func (h *memoryHold) Release(context.Context) error {
 	defer h.m.mu.Unlock()
 	for _, key := range h.keys {
 		h.m.holder[key] = h.outer
-		if h.outer == nil {
+		if h.outer == nil || h.m.frees {
 			delete(h.m.holder, key)
 		}
 	}
@@ -204,7 +206,7 @@ func TestWorkersRecordEachHoldCompletely(t *testing.T) {
 				if a.Granted() && (a.Owner == "" || a.Until <= a.Return) {
 					t.Errorf("hold %+v", a)
 				}
-				if a.Hold > 1 {
+				if v.Events[a.CallEvent].Hold > 1 {
 					nested++
 				}
 				extended += len(a.Extensions)
@@ -267,6 +269,21 @@ func TestAHolderWhoseHoldIsLostStops(t *testing.T) {
 	for _, a := range v.Attempts {
 		if a.Granted() && a.Done == history.Never {
 			t.Errorf("Done was not recorded: %+v", a)
+		}
+	}
+}
+
+// A holder that entered again goes on after it has left the inner hold.
+func TestAnInnerReleaseThatEndsTheOuterHoldShows(t *testing.T) {
+	profile, err := workload.FindProfile("reentrant")
+	if err != nil {
+		t.Fatal(err)
+	}
+	profile.Keys = 1
+	for _, frees := range []bool{false, true} {
+		v := work(t, &memory{frees: frees}, profile, 90)
+		if found := oracle.Overlap(v); len(found) > 0 != frees {
+			t.Errorf("frees all: %t, found %v", frees, found)
 		}
 	}
 }
@@ -408,26 +425,33 @@ func TestAProcessThatIsNoClientIsASetUpError(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
-	if n := recorder.Len(); n != 0 {
+	if n := len(recorder.Events()); n != 0 {
 		t.Errorf("%d events of processes that are no clients", n)
 	}
+}
+
+// keeper starts this test as a client with so many workers. The first worker with the lock keeps it.
+func keeper(t *testing.T, client, nth, workers int) (*workload.Child, *history.Recorder) {
+	t.Helper()
+	origin := workload.Monotonic()
+	recorder := history.NewRecorder(func() int64 { return workload.Monotonic() - origin })
+	child, err := workload.StartChild(recorder, workload.ChildOptions{
+		Subject: "memory", Client: client, Origin: origin, Nth: nth,
+		Profile: workload.Profile{
+			Name: "x", TTL: time.Hour, Hold: workload.Span{Min: time.Hour, Max: time.Hour}, Workers: workers,
+			Wait: time.Hour,
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return child, recorder
 }
 
 // TestTheHoldOfAKilledChildHasNoHolder starts this test as a client, stops it, resumes it, kills
 // it, and reads its events.
 func TestTheHoldOfAKilledChildHasNoHolder(t *testing.T) {
-	origin := workload.Monotonic()
-	recorder := history.NewRecorder(func() int64 { return workload.Monotonic() - origin })
-	options := workload.ChildOptions{
-		Subject: "memory", Client: 3, Origin: origin, Nth: 1,
-		Profile: workload.Profile{
-			Name: "x", TTL: time.Hour, Hold: workload.Span{Min: time.Hour, Max: time.Hour}, Workers: 1,
-		},
-	}
-	child, err := workload.StartChild(recorder, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	child, recorder := keeper(t, 3, 1, 2)
 	has := func(typ history.Type) func() bool {
 		return func() bool {
 			for _, e := range recorder.Events() {
@@ -438,7 +462,9 @@ func TestTheHoldOfAKilledChildHasNoHolder(t *testing.T) {
 			return false
 		}
 	}
-	eventually(t, has(history.AcquireReturn))
+	eventually(t, func() bool { // one has it, and one waits
+		return has(history.AcquireReturn)() && len(history.NewView(recorder.Events()).Attempts) == 2
+	})
 	if err := errors.Join(child.Pause(), child.Resume()); err != nil {
 		t.Error(err)
 	}
@@ -447,10 +473,16 @@ func TestTheHoldOfAKilledChildHasNoHolder(t *testing.T) {
 	}
 	child.Kill()
 	v := history.NewView(recorder.Events())
-	if child.Alive() || len(v.Attempts) != 1 {
+	if child.Alive() || len(v.Attempts) != 2 {
 		t.Fatalf("alive %v, attempts %+v", child.Alive(), v.Attempts)
 	}
-	a := v.Attempts[0]
+	a, waits := v.Attempts[0], v.Attempts[1]
+	if waits.Granted() {
+		a, waits = waits, a
+	}
+	if waits.Return != history.Never || waits.Stopped == history.Never {
+		t.Errorf("the attempt that waited: %+v", waits)
+	}
 	if !a.Granted() || a.Stopped == history.Never || a.ReleaseCall != history.Never || a.ID>>32 != 2 ||
 		a.Call > a.Stopped {
 		t.Errorf("attempt %+v", a)
@@ -461,18 +493,8 @@ func TestTheHoldOfAKilledChildHasNoHolder(t *testing.T) {
 }
 
 func TestAStoppedChildReleases(t *testing.T) {
-	origin := workload.Monotonic()
-	recorder := history.NewRecorder(func() int64 { return workload.Monotonic() - origin })
-	child, err := workload.StartChild(recorder, workload.ChildOptions{
-		Subject: "memory", Origin: origin,
-		Profile: workload.Profile{
-			Name: "x", TTL: time.Hour, Hold: workload.Span{Min: time.Hour, Max: time.Hour}, Workers: 1,
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, func() bool { return recorder.Len() >= 2 })
+	child, recorder := keeper(t, 0, 0, 1)
+	eventually(t, func() bool { return len(recorder.Events()) >= 2 })
 	child.Stop(10 * time.Second)
 	v := history.NewView(recorder.Events())
 	if child.Alive() || !v.Attempts[0].Released {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/seed-624411e5/redlock/chaos"
 	"github.com/seed-624411e5/redlock/chaos/containers"
-	"github.com/seed-624411e5/redlock/chaos/masters"
 )
 
 // containerFlags are the flags about containers.
@@ -26,7 +25,7 @@ func (c *containerFlags) flags(f *flag.FlagSet) {
 
 // apply puts the backends for containers into a configuration.
 func (c *containerFlags) apply(cfg *chaos.Config) {
-	cfg.Backends = backends()
+	cfg.Backends = containers.Registry()
 	cfg.Backends["containers"] = containers.Backend(containers.Options{
 		RedisImage: c.redisImage, ToxiproxyImage: c.toxiproxyImage,
 	})
@@ -49,6 +48,3 @@ func (c *containerFlags) replay() string {
 	}
 	return flags.String()
 }
-
-// backends are all that the command has.
-func backends() masters.Registry { return containers.Registry() }

@@ -50,29 +50,13 @@ func controlsCommand(ctx context.Context, args []string, stdout, stderr io.Write
 	defer release()
 	fmt.Fprintf(stdout, "%-26s %-18s %-21s %-7s %5s %7s  %s\n", "broken lock", "scenario", "oracle", "caught", "seed",
 		"after", "unbroken, same seed")
-	results := make([]chaos.ControlResult, len(chosen))
-	var shown sync.Mutex
-	err = eachControl(chosen, *parallel, func(i int, c chaos.Control) error {
+	results, err := tryControls(ctx, chosen, *parallel, func(c chaos.Control) (chaos.ControlResult, error) {
 		cfg := cfg
 		cfg.Dir = filepath.Join(w.dir, strings.ReplaceAll(c.Subject.Name(), ":", "-"))
-		var err error
-		if results[i], err = runControl(ctx, c, cfg, *runs, args, stderr); err != nil || ctx.Err() != nil {
-			return err
-		}
-		shown.Lock()
-		defer shown.Unlock()
-		row(stdout, results[i])
-		return nil
-	})
-	if err != nil {
-		return setupFailed(stderr, err)
-	}
-	if ctx.Err() != nil {
-		fmt.Fprintln(stderr, "redlock-chaos: interrupted")
-		return exitUnknown
-	}
+		return runControl(ctx, c, cfg, *runs, args, stderr)
+	}, stdout)
 	if *jsonFile != "" {
-		err = writeJSON(*jsonFile, results)
+		err = errors.Join(err, writeJSON(*jsonFile, results))
 	}
 	if *table != "" {
 		err = errors.Join(err, writeText(*table, controlsTable(results)))
@@ -80,13 +64,38 @@ func controlsCommand(ctx context.Context, args []string, stdout, stderr io.Write
 	if err != nil {
 		return setupFailed(stderr, err)
 	}
+	if ctx.Err() != nil {
+		fmt.Fprintln(stderr, "redlock-chaos: interrupted")
+		return exitUnknown
+	}
 	return controlsStatus(slices.DeleteFunc(results, func(r chaos.ControlResult) bool {
 		return r.Caught && (!r.Failed() || mutant.Built() != "" || *runs > 0)
 	}))
 }
 
-// eachControl tries several at once, and then those alone that need the heap of this process.
-func eachControl(all []chaos.Control, parallel int, try func(int, chaos.Control) error) error {
+// tryControls tries several at once, and then those alone that need the heap of this process. It prints each result,
+// and returns those that there are: one that can't be run does not keep the others from it.
+func tryControls(ctx context.Context, all []chaos.Control, parallel int,
+	try func(chaos.Control) (chaos.ControlResult, error), stdout io.Writer,
+) ([]chaos.ControlResult, error) {
+	results := make([]chaos.ControlResult, len(all))
+	var mu sync.Mutex
+	var failed error
+	one := func(i int) error {
+		result, err := try(all[i])
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", all[i].Subject.Name(), err))
+			fmt.Fprintf(stdout, "%-26s FAILED: %v\n", all[i].Subject.Name(), err)
+		default:
+			results[i] = result
+			row(stdout, result)
+		}
+		return nil
+	}
 	var group errgroup.Group
 	for _, alone := range []bool{false, true} {
 		if alone {
@@ -95,14 +104,12 @@ func eachControl(all []chaos.Control, parallel int, try func(int, chaos.Control)
 		group.SetLimit(parallel)
 		for i, c := range all {
 			if c.Alone() == alone {
-				group.Go(func() error { return try(i, c) })
+				group.Go(func() error { return one(i) })
 			}
 		}
-		if err := group.Wait(); err != nil {
-			return err
-		}
+		_ = group.Wait()
 	}
-	return nil
+	return slices.DeleteFunc(results, func(r chaos.ControlResult) bool { return r.Subject == "" }), failed
 }
 
 // controlsStatus is the exit status for these failed controls. It is unknown if all of them had too little time.
@@ -128,16 +135,17 @@ func chooseControls(names string) []chaos.Control {
 // the mutant.
 func runControl(ctx context.Context, c chaos.Control, cfg chaos.Config, runs int, args []string,
 	stderr io.Writer,
-) (chaos.ControlResult, error) {
+) (result chaos.ControlResult, err error) {
 	switch {
 	case runs > 0 && c.Mutant == mutant.Built():
 		return c.Rate(ctx, cfg, runs)
 	case c.Mutant == "":
-		return c.Run(ctx, cfg)
+		result, err = c.Catch(ctx, cfg)
 	case mutant.Built() != "":
 		return c.Catch(ctx, cfg)
+	default:
+		result, err = caughtElsewhere(ctx, c, cfg.Dir, args, stderr)
 	}
-	result, err := caughtElsewhere(ctx, c, cfg.Dir, args, stderr)
 	if err != nil || !result.Caught || runs > 0 {
 		return result, err
 	}

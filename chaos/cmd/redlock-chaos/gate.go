@@ -18,12 +18,12 @@ var gateScenarios = []string{
 
 // gateCommand is run with the recommended scenarios. Flags of run that are given replace its own.
 func gateCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	return runCommand(ctx, gateArgs(args, os.Getenv("GITHUB_STEP_SUMMARY")), stdout, stderr)
+	return runAs(ctx, "gate", gateFlags(os.Getenv("GITHUB_STEP_SUMMARY")), args, stdout, stderr)
 }
 
-// gateArgs are the flags of run. Within ten minutes fourteen scenarios have 25 seconds each, and time to start and to
+// gateFlags are flags of run. Within ten minutes fourteen scenarios have 25 seconds each, and time to start and to
 // end.
-func gateArgs(args []string, summary string) []string {
+func gateFlags(summary string) []string {
 	all := []string{
 		"-scenario", strings.Join(gateScenarios, ","), "-duration", "25s", "-dir", "chaos-gate",
 		"-parallel", strconv.Itoa(runtime.NumCPU()),
@@ -31,5 +31,5 @@ func gateArgs(args []string, summary string) []string {
 	if summary != "" {
 		all = append(all, "-markdown", summary)
 	}
-	return append(all, args...)
+	return all
 }

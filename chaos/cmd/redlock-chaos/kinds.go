@@ -22,15 +22,12 @@ func kindsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	f := flagSet("kinds", stderr)
 	w.flags(f, "chaos-report-kinds")
 	f.IntVar(&s.parallel, "parallel", 1, "make so many runs at once")
-	scenarios := f.String("scenario", "", "names of scenarios, with commas (default all)")
+	scenarios := f.String("scenario", "all", "names of scenarios, with commas, or all")
 	duration := f.Duration("duration", 8*time.Second, "how long each run lasts")
 	exec := f.String("exec", "", "a correct lock in another language, as for run: one more column of the table")
 	table := f.String("table", "", "write the table to this `file`, in Markdown")
 	if status, ok := parsed(f, args, stderr); !ok {
 		return status
-	}
-	if *scenarios == "" {
-		*scenarios = strings.Join(allScenarios(), ",")
 	}
 	cfg, err := w.config()
 	if err == nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/seed-624411e5/redlock/chaos"
+	"github.com/seed-624411e5/redlock/chaos/containers"
 	"github.com/seed-624411e5/redlock/chaos/plan"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
@@ -19,7 +20,7 @@ func listCommand(_ context.Context, args []string, stdout, stderr io.Writer) int
 	if status, ok := parsed(f, args, stderr); !ok {
 		return status
 	}
-	backends := slices.Sorted(maps.Keys(backends()))
+	backends := slices.Sorted(maps.Keys(containers.Registry()))
 	var subjects []string
 	for _, s := range chaos.Subjects() {
 		subjects = append(subjects, s.Name())

@@ -18,6 +18,8 @@ import (
 	"github.com/testcontainers/testcontainers-go/log"
 
 	"github.com/seed-624411e5/redlock/chaos"
+	"github.com/seed-624411e5/redlock/chaos/sim"
+	"github.com/seed-624411e5/redlock/chaos/virtual"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
@@ -41,13 +43,25 @@ func commands() []command {
 	return []command{
 		{"run", "run a scenario and judge it", runCommand},
 		{"gate", "run the recommended scenarios, for a pipeline", gateCommand},
-		{"sim", "run schedules in virtual time, on simulated masters", simCommand},
+		{"sim", "run schedules in virtual time, on simulated masters", sim.Main},
+		{"virtual", "run schedules of any Go lock in virtual time, on masters in memory", virtualCommand},
 		{"check", "judge a history that was recorded before", checkCommand},
 		{"list", "list scenarios, workloads, faults, backends and subjects", listCommand},
 		{"controls", "show that every broken lock is caught", controlsCommand},
 		{"kinds", "show that no correct lock is convicted because it lacks something", kindsCommand},
 		{"mutants", "show that every mistake in the library's source is caught", mutantsCommand},
 	}
+}
+
+// virtualCommand runs the subjects that dial as they are told.
+func virtualCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var all []virtual.Entry
+	for _, s := range chaos.Subjects() {
+		if _, ok := s.(workload.Secured); ok {
+			all = append(all, virtual.Entry{Subject: s})
+		}
+	}
+	return virtual.Main(ctx, all, args, stdout, stderr)
 }
 
 func main() {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -63,6 +64,7 @@ func patiently(ctx context.Context, t *testing.T, args ...string) (status int, s
 	return 0, "", ""
 }
 
+// TestTheExitStatusTellsTheVerdict, and so does the JSON file, in a directory that there was not.
 func TestTheExitStatusTellsTheVerdict(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -112,27 +114,21 @@ func TestTheExitStatusTellsTheVerdict(t *testing.T) {
 			if tt.status == exitUnknown { // the test waits for this verdict
 				again = execute
 			}
-			status, stdout, stderr := again(ctx, t, slices.Concat(common, []string{"-dir", t.TempDir()}, tt.args)...)
+			dir := t.TempDir()
+			jsonFile := filepath.Join(dir, "new", "out.json")
+			status, stdout, stderr := again(ctx, t, slices.Concat(common, []string{"-dir", dir, "-json", jsonFile},
+				tt.args)...)
 			if status != tt.status || !strings.Contains(stdout+stderr, tt.says) {
 				t.Errorf("status %d, want %d\n%s%s", status, tt.status, stdout, stderr)
 			}
+			verdicts := map[int]string{exitPass: "pass", exitViolation: "violation", exitUnknown: "unknown"}
+			want, judged := verdicts[tt.status]
+			var got struct{ Verdict, Scenario string }
+			raw, err := os.ReadFile(jsonFile)
+			if judged && (err != nil || json.Unmarshal(raw, &got) != nil || got.Verdict != want || got.Scenario == "") {
+				t.Errorf("the file has %+v, %v", got, err)
+			}
 		})
-	}
-}
-
-func TestTheJSONFileIsWrittenWhereItIsWanted(t *testing.T) {
-	t.Parallel()
-	jsonFile := filepath.Join(t.TempDir(), "new", "out.json")
-	status, stdout, stderr := patiently(t.Context(), t, "run", "-backend", "embedded", "-quiet", "-dir", t.TempDir(),
-		"-scenario", "calm",
-		"-duration", "2s", "-ttl", "10s", "-json", jsonFile)
-	raw, err := os.ReadFile(jsonFile)
-	if err != nil || status != 0 {
-		t.Fatalf("status %d, %v: %s%s", status, err, stdout, stderr)
-	}
-	var got struct{ Verdict, Scenario string }
-	if err := json.Unmarshal(raw, &got); err != nil || got.Verdict != "pass" || got.Scenario != "calm" {
-		t.Errorf("%+v, %v", got, err)
 	}
 }
 
@@ -190,23 +186,29 @@ func TestListShowsScenariosWorkloadsFaultsBackendsAndSubjects(t *testing.T) {
 	}
 }
 
-func TestControlsCatchAndCompare(t *testing.T) {
+// TestControlsBuildMutants has one control without a mutant of the engine, and one with: that is caught in a build with
+// it, and compared with the unchanged engine.
+func TestControlsBuildMutants(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	status, out, stderr := patiently(t.Context(), t, "controls", "-backend", "embedded", "-dir", dir, "-only",
-		"quorum-of-two", "-json", filepath.Join(dir, "t.json"), "-table", filepath.Join(dir, "t.md"))
-	if status != 0 || !strings.Contains(out, "quorum-of-two") || !strings.Contains(out, "held twice") {
+		"quorum-of-two,redlock:half-quorum", "-json", filepath.Join(dir, "t.json"),
+		"-table", filepath.Join(dir, "t.md"))
+	if status != 0 || !strings.Contains(out, "quorum-of-two") || !strings.Contains(out, "redlock:half-quorum") ||
+		strings.Count(out, "held twice") < 2 {
 		t.Errorf("status %d: %s%s", status, out, stderr)
 	}
 	raw, err := os.ReadFile(filepath.Join(dir, "t.json"))
 	var got []chaos.ControlResult
-	if err != nil || json.Unmarshal(raw, &got) != nil || len(got) != 1 || !got[0].Caught || got[0].Failed() {
+	if err != nil || json.Unmarshal(raw, &got) != nil || len(got) != 2 {
 		t.Fatalf("%s, %v", raw, err)
 	}
 	table, err := os.ReadFile(filepath.Join(dir, "t.md"))
-	row := fmt.Sprintf("| quorum-of-two | bridge | overlap | 1 of %d |", got[0].Runs)
-	if err != nil || !strings.Contains(string(table), row) {
-		t.Errorf("the table has no %q: %s, %v", row, table, err)
+	for _, r := range got {
+		row := fmt.Sprintf("| %s | %s | overlap | 1 of %d |", r.Subject, r.Scenario, r.Runs)
+		if err != nil || !r.Caught || r.Failed() || !strings.Contains(string(table), row) {
+			t.Errorf("%+v; the table has no %q: %s, %v", r, row, table, err)
+		}
 	}
 	if status, _, _ := execute(t.Context(), t, "controls", "-only", "nonsense"); status != 2 {
 		t.Errorf("status %d for a control that there is not", status)
@@ -222,38 +224,36 @@ func TestWrongSubcommandsGetHelpAndStatus2(t *testing.T) {
 	}
 }
 
-// A control with a mutant of the engine is caught in a build with it, and compared with the
-// unchanged engine.
-func TestControlsBuildMutants(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	status, out, stderr := patiently(t.Context(), t, "controls", "-backend", "embedded", "-dir", dir, "-only",
-		"redlock:half-quorum", "-json", filepath.Join(dir, "t.json"))
-	if status != 0 || !strings.Contains(out, "redlock:half-quorum") || !strings.Contains(out, "held twice") {
-		t.Fatalf("status %d: %s%s", status, out, stderr)
+// A control that can't be run, after half an hour of others, leaves their results in the table.
+func TestAControlThatCannotBeRunKeepsTheOthers(t *testing.T) {
+	all := chooseControls("no-lock,quorum-of-two,quorum-of-one")
+	broken := all[1].Subject.Name()
+	var out strings.Builder
+	results, err := tryControls(t.Context(), all, 2, func(c chaos.Control) (chaos.ControlResult, error) {
+		if c.Subject.Name() == broken {
+			return chaos.ControlResult{}, errors.New("no checkout")
+		}
+		return chaos.ControlResult{Subject: c.Subject.Name(), Caught: true}, nil
+	}, &out)
+	if len(results) != 2 || err == nil || err.Error() != broken+": no checkout" {
+		t.Errorf("%v, %v", results, err)
 	}
-	raw, err := os.ReadFile(filepath.Join(dir, "t.json"))
-	var got []chaos.ControlResult
-	if err != nil || json.Unmarshal(raw, &got) != nil || len(got) != 1 || !got[0].Caught || got[0].Failed() {
-		t.Errorf("%s, %v", raw, err)
+	if !strings.Contains(out.String(), "FAILED: no checkout") {
+		t.Errorf("printed: %s", &out)
 	}
 }
 
 // Without the go command no mutant can be built. That is no pass: the status and a message say so.
 func TestWithoutTheGoCommandAMutantIsNoPass(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	for want, args := range map[int][]string{
-		exitSetup:   {"controls", "-backend", "embedded", "-dir", t.TempDir(), "-only", "redlock:half-quorum"},
-		exitUnknown: {"sim", "-broken", "half-quorum", "-quiet"},
+	for args, want := range map[string]int{
+		"controls -backend embedded -only redlock:half-quorum -dir " + t.TempDir(): exitSetup,
+		"run -backend embedded -subject redlock:half-quorum -dir " + t.TempDir():   exitSetup,
+		"sim -broken half-quorum -quiet":                                           exitUnknown,
 	} {
-		status, out, stderr := execute(t.Context(), t, args...)
+		status, out, stderr := execute(t.Context(), t, strings.Fields(args)...)
 		if status != want || !strings.Contains(stderr, "takes the go command and a checkout of the module") {
-			t.Errorf("%v: status %d, want %d\n%s%s", args, status, want, out, stderr)
+			t.Errorf("%s: status %d, want %d\n%s%s", args, status, want, out, stderr)
 		}
-	}
-	status, _, stderr := execute(t.Context(), t, "run", "-backend", "embedded", "-dir", t.TempDir(), "-subject",
-		"redlock:half-quorum")
-	if status != exitSetup || !strings.Contains(stderr, "go command") {
-		t.Errorf("run: status %d, %s", status, stderr)
 	}
 }

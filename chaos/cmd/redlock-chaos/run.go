@@ -81,7 +81,8 @@ func (r *running) flags(f *flag.FlagSet) {
 	limitFlags(f, &r.limits)
 	f.DurationVar(&r.duration, "duration", 30*time.Second, "how long the workload runs; a plan of -file says so itself")
 	f.DurationVar(&r.ttl, "ttl", 0, "ttl of the locks, instead of the scenario's")
-	f.StringVar(&r.scenario, "scenario", "everything", "names of scenarios, with commas, see redlock-chaos list")
+	f.StringVar(&r.scenario, "scenario", "everything", "names of scenarios, with commas (see redlock-chaos list), or "+
+		"all")
 	f.StringVar(&r.seeds, "seeds", "", "run each scenario with these seeds, 1..20, instead of -seed; the files of "+
 		"each run are in a directory of its own")
 	f.StringVar(&r.file, "file", "", "a scenario of your own, in YAML, instead")
@@ -98,7 +99,8 @@ func (r *running) flags(f *flag.FlagSet) {
 
 // isSuite reports whether the flags ask for the files of several runs.
 func (r *running) isSuite() bool {
-	return strings.Contains(r.scenario, ",") || r.seeds != "" || r.markdown != "" || r.repeat > 1
+	several := r.scenario == "all" || strings.Contains(r.scenario, ",")
+	return several || r.seeds != "" || r.markdown != "" || r.repeat > 1
 }
 
 // check draws the runs and refuses flags that contradict each other.
@@ -143,18 +145,27 @@ func (r *running) load(cfg *chaos.Config) (err error) {
 }
 
 func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	return runAs(ctx, "run", nil, args, stdout, stderr)
+}
+
+// runAs is runCommand under another name and with flags that args may replace.
+func runAs(ctx context.Context, command string, defaults, args []string, stdout, stderr io.Writer) int {
 	var r running
-	f := flagSet("run", stderr)
+	f := flagSet(command, stderr)
 	r.flags(f)
+	if status, ok := parsed(f, defaults, stderr); !ok {
+		return status
+	}
+	f.Visit(func(x *flag.Flag) { x.DefValue = x.Value.String() }) // as -h shows it
 	if status, ok := parsed(f, args, stderr); !ok {
 		return status
 	}
 	if name := mutantOf(r.subject); name != "" && mutant.Built() == "" {
-		return asMutant(ctx, name, append([]string{"run"}, args...), stdout, stderr)
+		return asMutant(ctx, name, slices.Concat([]string{"run"}, defaults, args), stdout, stderr)
 	}
 	cfg, err := r.config(f)
 	if err != nil {
-		fmt.Fprintf(stderr, "redlock-chaos run: %v\n", err)
+		fmt.Fprintf(stderr, "%s: %v\n", f.Name(), err)
 		return exitUsage
 	}
 	if err := r.load(&cfg); err != nil {

@@ -53,11 +53,13 @@ func (s *suite) draw(scenarios, seeds string, seed uint64) error {
 	if s.repeat < 1 || s.parallel < 1 || s.shrink < 0 {
 		return errors.New("-repeat and -parallel are at least 1, and -shrink is at least 0")
 	}
-	for name := range strings.SplitSeq(scenarios, ",") {
+	if s.scenarios = strings.Split(scenarios, ","); scenarios == "all" {
+		s.scenarios = allScenarios()
+	}
+	for _, name := range s.scenarios {
 		if _, err := plan.FindScenario(name); err != nil {
 			return err
 		}
-		s.scenarios = append(s.scenarios, name)
 	}
 	if seeds == "" {
 		s.seeds = []uint64{seed}
@@ -175,9 +177,12 @@ func (m *making) one(ctx context.Context, cfg chaos.Config, shared bool) (run re
 	defer m.mu.Unlock()
 	if rep := run.Report; shared && rep != nil && rep.Verdict == report.Unknown &&
 		(rep.Starved || rep.Unjudged() || rep.Crowded) {
-		why := "the machine gave the run too little time beside others"
-		if rep.Crowded {
+		why := "too few attempts could be judged"
+		switch {
+		case rep.Crowded:
 			why = "other runs had the same heap"
+		case rep.Starved:
+			why = "the machine gave the run too little time beside others"
 		}
 		fmt.Fprintf(m.stdout, "AGAIN: %s, seed %d: %s\n", run.Scenario, run.Seed, why)
 		return run, true

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seed-624411e5/redlock/chaos"
+	"github.com/seed-624411e5/redlock/chaos/plan"
 )
 
 // TestSuitesAreOneFileAndOneTable has a lock that passes one scenario, is convicted in one, and has no locks for the
@@ -61,6 +62,16 @@ func TestSuitesAreOneFileAndOneTable(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "bridge-3", "report.html")); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestASuiteMayBeOfAllScenarios(t *testing.T) {
+	s, of := suite{parallel: 1, repeat: 1}, suite{parallel: 1, repeat: 1}
+	if err := s.draw("all", "1..2", 0); err != nil || len(s.scenarios) != len(plan.Scenarios()) || len(s.seeds) != 2 {
+		t.Errorf("%v, %v, %v", s.scenarios, s.seeds, err)
+	}
+	if err := of.draw("calm,all", "", 1); err == nil {
+		t.Error("all is one of two names")
 	}
 }
 

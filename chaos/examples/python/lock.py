@@ -35,7 +35,7 @@ class Master:
             self.login.append(("AUTH", user, password))
         if parts.path.strip("/"):
             self.login.append(("SELECT", parts.path.strip("/")))
-        self.idle = queue.LifoQueue()
+        self.idle, self.away = queue.LifoQueue(), 0
         self.left = queue.PriorityQueue()  # (when to ask next, pause, key, owner, when it has expired)
         threading.Thread(target=self.clean, daemon=True).start()
 
@@ -53,21 +53,41 @@ class Master:
                     gone = self.ask(0.2, "EVAL", RELEASE, 1, key, owner)
                     pause = min(2 * pause, 1)
             except OSError:
-                pass  # the master is away; ask as often as before
+                self.forget()
+                time.sleep(0.1)  # the master is away, also for all that is left to ask
             if not gone:
                 self.left.put((time.monotonic() + pause, pause, key, owner, end))
             self.left.task_done()
+
+    def forget(self):
+        """Closes the idle connections, which may all be broken."""
+        try:
+            while True:
+                self.idle.get_nowait().close()
+        except queue.Empty:
+            return
+
+    def connect(self, timeout, end):
+        """Makes a connection, but not within a tenth of a second after one that failed."""
+        if time.monotonic() < self.away:
+            raise OSError("the last connection failed just now")
+        try:
+            conn = socket.create_connection(self.address, timeout)
+            if self.tls:
+                conn = self.tls.wrap_socket(conn, server_hostname=self.name)
+            for first in self.login:
+                self.say(conn, end, *first)
+        except OSError:
+            self.away = time.monotonic() + 0.1
+            raise
+        return conn
 
     def ask(self, timeout, *words):
         end = time.monotonic() + timeout
         try:
             conn = self.idle.get_nowait()
         except queue.Empty:
-            conn = socket.create_connection(self.address, timeout)
-            if self.tls:
-                conn = self.tls.wrap_socket(conn, server_hostname=self.name)
-            for first in self.login:
-                self.say(conn, end, *first)
+            conn = self.connect(timeout, end)
         answer = self.say(conn, end, *words)
         self.idle.put(conn)
         return answer
@@ -75,7 +95,10 @@ class Master:
     @staticmethod
     def say(conn, end, *words):
         try:
-            conn.settimeout(max(0.001, end - time.monotonic()))
+            left = end - time.monotonic()
+            if left <= 0:
+                raise OSError("too late: nothing was sent")
+            conn.settimeout(left)
             encoded = [str(w).encode() for w in words]
             conn.sendall(b"*%d\r\n" % len(encoded) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in encoded))
             line = b""
@@ -106,9 +129,10 @@ class Lock:
         self.clock_tokens = clock_tokens
         self.holds = {}
 
-    def everywhere(self, ask, timeout):
-        """Asks all masters at the same time; returns the masters that said yes, that said no, and that did not answer."""
-        votes = queue.Queue()
+    def everywhere(self, ask, late=None):
+        """Asks all masters at the same time; returns those that said yes, said no, and did not answer. With late it
+        returns as soon as a majority is impossible, and calls late with each master that then says anything but no."""
+        votes, n = queue.Queue(), len(self.masters)
 
         def one(m):
             try:
@@ -116,18 +140,27 @@ class Lock:
             except Exception:
                 votes.put((m, None))
 
+        def rest(left):
+            for m, vote in [votes.get() for _ in range(left)]:
+                if vote is not False:
+                    late(m)
+
         for m in self.masters:
             threading.Thread(target=one, args=(m,), daemon=True).start()
         said = {True: [], False: [], None: []}
-        for _ in self.masters:
+        for answered in range(1, n + 1):
             m, vote = votes.get()
             said[vote].append(m)
+            if late and answered < n and len(said[False]) > n - self.quorum:
+                threading.Thread(target=rest, args=(n - answered,), daemon=True).start()
+                break
         return said[True], said[False], said[None]
 
     def acquire(self, key, ttl):
         begun, owner, timeout = time.monotonic(), os.urandom(16).hex(), max(0.05, ttl / 20000)
         words = [w.format(key=key, owner=owner, ttl=int(ttl)) for w in ACQUIRE]
-        yes, no, silent = self.everywhere(lambda m: m.ask(timeout, *words), timeout)
+        end = begun + timeout + ttl / 1000
+        yes, no, silent = self.everywhere(lambda m: m.ask(timeout, *words), lambda m: m.leave(key, owner, end))
         valid = ttl - ttl / 100 - 2
         if len(yes) >= self.quorum and (time.monotonic() - begun) * 1000 < valid:
             self.holds[owner] = (key, ttl, silent)
@@ -141,7 +174,7 @@ class Lock:
     def extend(self, owner, ttl):
         key = self.holds[owner][0]
         timeout = max(0.05, ttl / 20000)
-        yes, _, _ = self.everywhere(lambda m: m.ask(timeout, "EVAL", EXTEND, 1, key, owner, int(ttl)), timeout)
+        yes, _, _ = self.everywhere(lambda m: m.ask(timeout, "EVAL", EXTEND, 1, key, owner, int(ttl)))
         if len(yes) < self.quorum:
             return {"error": "lost", "message": "%d masters extended it" % len(yes)}
         return {"valid_ms": ttl - ttl / 100 - 2}
@@ -157,7 +190,7 @@ class Lock:
         """Removes the key from all masters. A master without an answer is asked again until the key has expired, and so
         is one of the unsure, which did not answer the acquisition, until it has removed the key."""
         timeout = max(0.05, ttl / 20000)
-        yes, no, silent = self.everywhere(lambda m: m.ask(timeout, "EVAL", RELEASE, 1, key, owner), timeout)
+        yes, no, silent = self.everywhere(lambda m: m.ask(timeout, "EVAL", RELEASE, 1, key, owner))
         for m in silent + [m for m in no if m in unsure]:
             m.leave(key, owner, time.monotonic() + ttl / 1000)
         return yes

@@ -158,26 +158,34 @@ func (m *Machine) Await(ctx context.Context, d time.Duration, cond func() bool) 
 
 // SleepUntil returns at t. It returns false if ctx is done before.
 func SleepUntil(ctx context.Context, t time.Time) bool {
-	timer := time.NewTimer(time.Until(t))
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
-	case <-timer.C:
+	case <-time.After(time.Until(t)):
 		return true
 	}
+}
+
+// Poll asks until cond is true, ctx is done or the time is over.
+func Poll(ctx context.Context, within time.Duration, cond func() bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	for !cond() {
+		if !SleepUntil(ctx, time.Now().Add(10*time.Millisecond)) {
+			return false
+		}
+	}
+	return true
 }
 
 // WaitFor waits for a group, and returns false if it takes longer.
 func WaitFor(group *sync.WaitGroup, within time.Duration) bool {
 	done := make(chan struct{})
 	go func() { group.Wait(); close(done) }()
-	timer := time.NewTimer(within)
-	defer timer.Stop()
 	select {
 	case <-done:
 		return true
-	case <-timer.C:
+	case <-time.After(within):
 		return false
 	}
 }

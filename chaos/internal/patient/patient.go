@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-624411e5/redlock/chaos"
 	"github.com/seed-624411e5/redlock/chaos/masters"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/report"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
@@ -61,22 +62,40 @@ func twice(cfg chaos.Config) chaos.Config {
 	return cfg
 }
 
+// By reports whether the oracle of that name convicts the lock of a run. Under a lock whose holds have no validity no
+// client may act, so such a run shows nothing more.
+func By(name string) func(*chaos.Report) bool {
+	want := report.Violation
+	if name == oracle.NameValidity {
+		want = report.Unknown
+	}
+	return func(rep *chaos.Report) bool {
+		return rep.Verdict == want &&
+			slices.ContainsFunc(rep.Violations, func(v oracle.Violation) bool { return v.Oracle == name })
+	}
+}
+
 // Caught makes runs of a broken lock until an oracle catches one, each with the next seed, and
 // returns the last. Chance, and the number of events, decide whether a run of a few seconds meets
-// the defect. An oracle that never sees it is blind.
+// the defect. An oracle that never sees it is blind, which fails the test.
 func Caught(t *testing.T, cfg chaos.Config, caught func(*chaos.Report) bool) *chaos.Report {
 	t.Helper()
-	return search(t, cfg, caught, func(cfg chaos.Config) *chaos.Report { return Run(t, cfg) })
+	rep, ok := search(t, cfg, caught, func(cfg chaos.Config) *chaos.Report { return Run(t, cfg) })
+	if !ok {
+		t.Errorf("not caught in any of %d runs; the last: %s, %d acquisitions, %d overlaps, faults %v, %v\n%s", most,
+			rep.Verdict, rep.Acquisitions, rep.Overlaps, rep.Faults, rep.Violations, strings.Join(rep.Reasons, "\n"))
+	}
+	return rep
 }
 
 func search(t *testing.T, cfg chaos.Config, caught func(*chaos.Report) bool,
 	run func(chaos.Config) *chaos.Report,
-) *chaos.Report {
+) (rep *chaos.Report, ok bool) {
 	t.Helper()
 	for n := 1; ; n++ {
-		rep := run(cfg)
-		if caught(rep) || n == most {
-			return rep
+		rep = run(cfg)
+		if ok = caught(rep); ok || n == most {
+			return rep, ok
 		}
 		t.Logf("seed %d: not caught in %d acquisitions: %s", rep.Seed, rep.Acquisitions, rep.Verdict)
 		if cfg.Seed = rep.Seed + 1; cfg.Plan != nil {

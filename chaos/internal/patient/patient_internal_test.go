@@ -54,8 +54,8 @@ func TestABrokenLockMayTakeSeveralRunsToCatch(t *testing.T) {
 				}
 				return &chaos.Report{Seed: seed}
 			}
-			rep := search(t, cfg, func(*chaos.Report) bool { return runs == tt.catches }, counted)
-			if runs != tt.runs || rep.Seed != tt.runs || planned.Seed != 1 {
+			rep, caught := search(t, cfg, func(*chaos.Report) bool { return runs == tt.catches }, counted)
+			if caught != (tt.catches > 0) || runs != tt.runs || rep.Seed != tt.runs || planned.Seed != 1 {
 				t.Errorf("%s: caught in run %d: there were %d, the report is of %d, and the caller's plan has the "+
 					"seed %d", name, tt.catches, runs, rep.Seed, planned.Seed)
 			}

@@ -92,13 +92,27 @@ func (wall otherWall) Wall() time.Time { return wall() }
 // AfterFunc implements redlock.Clock.
 func (otherWall) AfterFunc(d time.Duration, f func()) redlock.Timer { return time.AfterFunc(d, f) }
 
+// InVirtualTime implements workload.Virtual.
+func (s Redlock) InVirtualTime() workload.Subject {
+	s.Options.Clock = goClock{time.Now().Add(-time.Hour)}
+	return s
+}
+
+// goClock is package time's clock, since some moment.
+type goClock struct{ origin time.Time }
+
+// Now implements redlock.Clock.
+func (c goClock) Now() time.Duration { return time.Since(c.origin) }
+
+// Wall implements redlock.Clock.
+func (goClock) Wall() time.Time { return time.Now() }
+
+// AfterFunc implements redlock.Clock.
+func (goClock) AfterFunc(d time.Duration, f func()) redlock.Timer { return time.AfterFunc(d, f) }
+
 // Open implements workload.Subject.
 func (s Redlock) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
-	all := make([]endpoint.Endpoint, len(addrs))
-	for i, addr := range addrs {
-		all[i] = endpoint.Plain(addr)
-	}
-	return s.OpenSecured(ctx, all)
+	return s.OpenSecured(ctx, endpoint.AllPlain(addrs))
 }
 
 // OpenSecured implements workload.Secured. It opens the lock that its name says, or fails. Clients

@@ -13,8 +13,7 @@ import (
 
 // Check judges a history alone; see chaos.Check.
 func Check(events []history.Event, l oracle.Limits, inside bool) (*report.Judgement, error) {
-	events = slices.Clone(events)
-	slices.SortStableFunc(events, func(a, b history.Event) int { return cmp.Compare(a.At, b.At) })
+	events = ordered(events)
 	if err := consistent(events); err != nil {
 		return nil, err
 	}
@@ -39,7 +38,7 @@ func Check(events []history.Event, l oracle.Limits, inside bool) (*report.Judgem
 			j.Verdict = report.Violation
 		}
 	}
-	few := tooLittle(j.Acquisitions, cmp.Or(l.Enough, 10))
+	few := tooLittle(v, j.Acquisitions, l, 10)
 	if j.Verdict == report.Pass && len(few)+len(j.Violations) > 0 {
 		j.Verdict = report.Unknown
 		j.Reasons = append(few, j.Reasons...)
@@ -47,9 +46,30 @@ func Check(events []history.Event, l oracle.Limits, inside bool) (*report.Judgem
 	return j, nil
 }
 
-// consistent returns an error if events speak of attempts that were never begun, or that were begun twice.
+// ordered sorts events by their times. A clock may give a call and its return one time, so calls come first. A report
+// of an attempt may have been sent twice: one of two equal events goes.
+func ordered(events []history.Event) []history.Event {
+	events = slices.Clone(events)
+	rank := func(e history.Event) int { return min(int(e.Type), int(history.ExtendCall)) }
+	slices.SortStableFunc(events, func(a, b history.Event) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(rank(a), rank(b)))
+	})
+	out := events[:0]
+	for _, e := range events {
+		twice := false
+		for i := len(out) - 1; i >= 0 && e.Attempt != 0 && out[i].At == e.At && !twice; i-- {
+			twice = out[i] == e
+		}
+		if !twice {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// consistent returns an error if events speak of attempts that were never begun, or that were begun or answered twice.
 func consistent(events []history.Event) error {
-	begun := make(map[uint64]bool)
+	begun, answered := make(map[uint64]bool), make(map[uint64]bool)
 	for i := range events {
 		e := &events[i]
 		switch e.Type {
@@ -65,6 +85,12 @@ func consistent(events []history.Event) error {
 				return fmt.Errorf("chaos: the %s at %d ns is of attempt %d, which has no acquire-call before it",
 					e.Type, e.At, e.Attempt)
 			}
+			if e.Type == history.AcquireReturn {
+				if answered[e.Attempt] {
+					return fmt.Errorf("chaos: the acquire-return at %d ns is the second of attempt %d", e.At, e.Attempt)
+				}
+				answered[e.Attempt] = true
+			}
 		}
 	}
 	return nil
@@ -72,8 +98,8 @@ func consistent(events []history.Event) error {
 
 // ofHistory is what those oracles find that need a history alone.
 func ofHistory(v *history.View, l oracle.Limits) []oracle.Violation {
-	return slices.Concat(oracle.Overlap(v), oracle.TokenOrder(v), oracle.Tokens(v), oracle.ExtensionContinuity(v),
-		oracle.ForeignRelease(v),
+	return slices.Concat(oracle.Overlap(v), oracle.OneOwner(v), oracle.Sharing(v), oracle.TokenOrder(v),
+		oracle.Tokens(v), oracle.ExtensionContinuity(v), oracle.ForeignRelease(v),
 		oracle.DoneAfterBound(v, l.Done), oracle.Orphans(v, l.Orphan), oracle.Register(v, l.Register),
 		oracle.Availability(v, l.Settle, l.Availability, l.Judged), oracle.Liveness(v, l.Liveness, 50*time.Millisecond),
 		oracle.Recovery(v, l.Recovery), oracle.Reentry(v, l.Reentry), oracle.Kept(v), oracle.Validity(v, 0.05),

@@ -14,7 +14,7 @@ import (
 // lacks the hold's key if another client had the key there at the time of the acquisition, or if
 // the master stood still until the ttl was over. A key that an extension sets there does not count
 // at once. So a renewed hold may be lost without a defect if the client could reach too few masters
-// with the key.
+// with the key. Without a fault nothing but the lock removes its keys.
 
 // excuses are the findings that would be no defects of the lock.
 func (f *Facts) excuses(v *history.View) (events []history.Event) {
@@ -23,11 +23,14 @@ func (f *Facts) excuses(v *history.View) (events []history.Event) {
 			At: v.End, Type: history.Excused, Client: history.Everyone, Note: "a fault went wrong: " + failure,
 		})
 	}
+	disturbed, late := oracle.Disturbed(v), oracle.Late(v)
 	for i := range v.Attempts {
-		if a := &v.Attempts[i]; a.Renew && a.Granted() && oracle.Lost(a) && f.lostByRight(a) {
+		a := &v.Attempts[i]
+		_, end := oracle.LastTTL(a)
+		if a.Renew && a.Granted() && oracle.Lost(a) && disturbed(a.Call, end) && f.lostByRight(a, late) {
 			events = append(events, history.Event{
 				At: v.End, Type: history.Excused, Client: a.Client, Attempt: a.ID,
-				Note: "lost by right: its client reached too few masters that had the key",
+				Note: "lost by right: too few masters that had the key were in reach and answered in time",
 			})
 		}
 	}
@@ -50,13 +53,14 @@ func (f *Facts) excuses(v *history.View) (events []history.Event) {
 	return events
 }
 
-// lostByRight reports that a lost hold could not be extended.
-func (f *Facts) lostByRight(a *history.Attempt) bool {
+// lostByRight reports that a lost hold could not be extended: too few masters had its key, were in reach and answered
+// in time.
+func (f *Facts) lostByRight(a *history.Attempt, late func(master int, from, to int64) int64) bool {
 	from, to := oracle.LastTTL(a)
 	for _, set := range f.SetsOf(a.Owner) {
 		able := 0
 		for _, m := range set {
-			if f.Away(a.Client, m, from, to) <= (to-from)/5 && f.had(m, a, from, to) {
+			if f.Away(a.Client, m, from, to)+late(m, from, to) <= (to-from)/5 && f.had(m, a, from, to) {
 				able++
 			}
 		}

@@ -14,27 +14,40 @@ import (
 
 func TestALostHoldIsExcusedIfTooFewMastersWithItAreInReach(t *testing.T) {
 	const second = int64(time.Second)
-	v := history.NewView([]history.Event{
+	events := []history.Event{
+		{At: 0, Type: history.FaultOn, Name: "silence"},
 		{At: 0, Type: history.AcquireCall, Attempt: 1, Key: "k", TTL: 10 * second, Renew: true},
 		{At: 1, Type: history.AcquireReturn, Attempt: 1, Outcome: history.Acquired, Owner: "me", Until: 10 * second},
 		{At: 10 * second, Type: history.DoneClosed, Attempt: 1},
-	})
+	}
+	late := func(seconds map[int]int64) (slow []history.Event) {
+		for master, n := range seconds {
+			slow = append(slow, history.Event{At: second, Type: history.Slow, Master: master, Value: n * second})
+		}
+		return slow
+	}
 	all := []int{0, 1, 2, 3, 4}
 	for name, tt := range map[string]struct {
 		key  string
 		have []int         // masters that are seen with the key
 		away map[int]int64 // masters, and the second when they become unreachable
 		late int           // a master that has the key from the sixth second on
+		slow map[int]int64 // masters that answer late, and for how many seconds from the second one on
 		want bool
 	}{
-		"all have it, two are away":                {"k", all, map[int]int64{0: 1, 1: 1}, -1, false},
-		"all have it, three are away":              {"k", all, map[int]int64{0: 1, 1: 1, 2: 1}, -1, true},
-		"three have it":                            {"k", all[:3], nil, -1, false},
-		"three have it, one of these is away":      {"k", all[:3], map[int]int64{0: 1}, -1, true},
-		"three have it, one of the others is away": {"k", all[:3], map[int]int64{4: 1}, -1, false},
-		"one of three was away for a moment":       {"k", all[:3], map[int]int64{0: 9}, -1, false},
-		"one of three has it late":                 {"k", all[:2], nil, 2, true},
-		"nobody looks at its key":                  {"another", nil, nil, -1, false},
+		"all have it, two are away":                {"k", all, map[int]int64{0: 1, 1: 1}, -1, nil, false},
+		"all have it, three are away":              {"k", all, map[int]int64{0: 1, 1: 1, 2: 1}, -1, nil, true},
+		"three have it":                            {"k", all[:3], nil, -1, nil, false},
+		"three have it, one of these is away":      {"k", all[:3], map[int]int64{0: 1}, -1, nil, true},
+		"three have it, one of the others is away": {"k", all[:3], map[int]int64{4: 1}, -1, nil, false},
+		"one of three was away for a moment":       {"k", all[:3], map[int]int64{0: 9}, -1, nil, false},
+		"one of three has it late":                 {"k", all[:2], nil, 2, nil, true},
+		"nobody looks at its key":                  {"another", nil, nil, -1, nil, false},
+		"all have it, three answer late":           {"k", all, nil, -1, map[int]int64{0: 6, 1: 6, 2: 6}, true},
+		"all have it, two answer late":             {"k", all, nil, -1, map[int]int64{0: 6, 1: 6}, false},
+		"three answer late, for a moment":          {"k", all, nil, -1, map[int]int64{0: 1, 1: 1, 2: 1}, false},
+		"one of three answers late":                {"k", all[:3], nil, -1, map[int]int64{0: 6}, true},
+		"one is away, and it answered late":        {"k", all, map[int]int64{0: 1}, -1, map[int]int64{0: 6}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &Facts{
@@ -60,6 +73,7 @@ func TestALostHoldIsExcusedIfTooFewMastersWithItAreInReach(t *testing.T) {
 					f.Report.Samples = append(f.Report.Samples, s)
 				}
 			}
+			v := history.NewView(append(late(tt.slow), events...))
 			found := oracle.Kept(v)
 			if len(found) != 1 {
 				t.Fatalf("the oracle has found %v", found)
@@ -67,6 +81,9 @@ func TestALostHoldIsExcusedIfTooFewMastersWithItAreInReach(t *testing.T) {
 			again := oracle.Kept(history.NewView(append(slices.Clone(v.Events), f.excuses(v)...)))
 			if excused := len(again) == 0; excused != tt.want {
 				t.Errorf("excused: %t", excused)
+			}
+			if alone := history.NewView(events[1:]); len(f.excuses(alone)) > 0 {
+				t.Error("excused without a fault")
 			}
 		})
 	}
@@ -103,7 +120,7 @@ func TestAHoldDoesNotHaveMastersThatItsAcquisitionCouldNotReach(t *testing.T) {
 				Call: 0, Return: 1, TTL: 10 * second, Key: "k", Done: tt.lost, Stopped: history.Never,
 				ReleaseCall: history.Never,
 			}
-			if got := f.lostByRight(&a); got != tt.want {
+			if got := f.lostByRight(&a, oracle.Late(&history.View{})); got != tt.want {
 				t.Errorf("lost by right: %t", got)
 			}
 		})

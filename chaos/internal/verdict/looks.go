@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
@@ -43,6 +44,49 @@ func (f *Facts) strangers(v *history.View) []oracle.Violation {
 		}
 	}
 	return out
+}
+
+// tooLong finds the first key of a hold that lives for much longer than the requested ttl. If the client dies, the lock
+// stays taken for that time. After a change of a master's clock the times to live prove nothing.
+func (f *Facts) tooLong(v *history.View) []oracle.Violation {
+	clocks := func(name string) bool { return strings.HasPrefix(name, "clock-") }
+	if slices.ContainsFunc(f.Report.Plan.FaultNames(), clocks) {
+		return nil
+	}
+	asked := make(map[string]*history.Attempt)
+	for i := range v.Attempts {
+		if a := &v.Attempts[i]; f.watches(a) >= 0 && a.Owner != "" && a.TTL > 0 {
+			asked[a.Key+"\x00"+a.Owner] = a
+		}
+	}
+	for _, s := range f.Report.Samples {
+		for k, owner := range s.Owners {
+			a := asked[f.Report.Watched[k]+"\x00"+owner]
+			if !s.Up || a == nil || s.TTLs[k] >= 0 && s.TTLs[k] <= 2*time.Duration(a.TTL)+time.Second {
+				continue
+			}
+			return []oracle.Violation{{
+				Oracle: oracle.NameKeyspace, Key: a.Key, At: s.At, Attempts: []uint64{a.ID},
+				Text: fmt.Sprintf("master %d has %q for client %d (attempt %d), which asked for %v, and keeps it for "+
+					"%v (below 0: for ever) at %v", s.Master, a.Key, a.Client, a.ID, time.Duration(a.TTL), s.TTLs[k],
+					time.Duration(s.At)),
+			}}
+		}
+	}
+	return nil
+}
+
+// blind returns a reason if most masters answered no look of the run.
+func (f *Facts) blind() []string {
+	looked, seen := make(map[int]bool), f.byMaster()
+	for _, s := range f.Report.Samples {
+		looked[s.Master] = true
+	}
+	if n := len(looked) - len(seen); n > len(looked)/2 {
+		return []string{fmt.Sprintf("no look at %d of %d masters was answered: nobody knows which keys they had", n,
+			len(looked))}
+	}
+	return nil
 }
 
 // name fills in the owners of holds that were reported without one, as far as a majority of masters was seen to have

@@ -73,3 +73,40 @@ func TestHazard130AnOwnerThatNoMasterHasIsFound(t *testing.T) {
 		})
 	}
 }
+
+func TestAKeyThatOutlivesItsTTLIsFound(t *testing.T) {
+	const sec = int64(time.Second)
+	v := history.NewView([]history.Event{
+		{At: 0, Type: history.AcquireCall, Attempt: 1, Key: "k", TTL: 2 * sec},
+		{At: 1, Type: history.AcquireReturn, Attempt: 1, Outcome: history.Acquired, Owner: "me", Until: 2 * sec},
+	})
+	for ttl, want := range map[time.Duration]int{
+		2 * time.Second: 0, 4 * time.Second: 0, 20 * time.Second: 1, 2000 * time.Second: 1, -1: 1,
+	} {
+		f := &Facts{Report: &report.Report{
+			Plan: &plan.Plan{}, Watched: []string{"k"}, Samples: []report.Sample{
+				{At: 2, Until: 3, Up: true, Owners: []string{"me"}, TTLs: []time.Duration{ttl}},
+			},
+		}}
+		if found := f.tooLong(v); len(found) != want {
+			t.Errorf("%v: found %v", ttl, found)
+		}
+		f.Report.Plan.Steps = []plan.Step{{Fault: "clock-step"}}
+		if found := f.tooLong(v); len(found) > 0 {
+			t.Errorf("%v, and clocks are set: found %v", ttl, found)
+		}
+	}
+}
+
+func TestMastersThatNobodyCouldSeeAreNoPass(t *testing.T) {
+	for away, want := range map[int]int{0: 0, 2: 0, 3: 1, 5: 1} {
+		f := &Facts{Report: &report.Report{}}
+		for m := range 5 {
+			f.Report.Samples = append(f.Report.Samples, report.Sample{Master: m},
+				report.Sample{Master: m, Up: m >= away})
+		}
+		if why := f.blind(); len(why) != want {
+			t.Errorf("%d are not seen: %v", away, why)
+		}
+	}
+}

@@ -55,7 +55,7 @@ func (f *Facts) removals(v *history.View) []history.Event {
 	return out
 }
 
-// releaser names the owner of a release that was in progress then, or says that none is known.
+// releaser names the owner of a release that was in progress then; "" if none is on record.
 func releaser(v *history.View, holder *history.Attempt, from, to int64) string {
 	for i := range v.Attempts {
 		a := &v.Attempts[i]
@@ -64,7 +64,7 @@ func releaser(v *history.View, holder *history.Attempt, from, to int64) string {
 			return a.Owner
 		}
 	}
-	return "somebody"
+	return ""
 }
 
 // lingering finds holds with a confirmed release that a majority of a set of its masters still had

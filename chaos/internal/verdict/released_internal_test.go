@@ -22,6 +22,7 @@ func TestHazard137AReleaseThatLeavesTheKeyOnAMasterInReachIsFound(t *testing.T) 
 		"it is there later":       {8, "me", nil, 1},
 		"another's":               {8, "you", nil, 0},
 		"the machine stood still": {8, "me", []history.Event{stall}, 0},
+		"a master answered late":  {8, "me", []history.Event{{At: 4 * sec, Type: history.Slow, Value: sec}}, 0},
 		"a fault was on": {8, "me", []history.Event{
 			{At: 3 * sec, Type: history.FaultOn, Name: "pause"}, {At: 4 * sec, Type: history.FaultOff, Name: "pause"},
 		}, 0},

@@ -35,6 +35,8 @@ type Facts struct {
 	// Failures are faults that went wrong. Can returns why a fault is not available.
 	Failures []string
 	Can      func(plan.Fault) error
+	// Unseen names the masters that did not answer the last look.
+	Unseen []string
 	// Stuck names workers and clients that did not end in time.
 	Stuck []string
 	// Found are findings in the harness's process and in the keyspace of the masters.
@@ -51,16 +53,20 @@ var always = []string{
 	oracle.NameFaults, oracle.NameValidity, oracle.NameKeyspace,
 }
 
-// ofReach has the oracles that rely on knowing which masters a client can reach.
+// ofReach has the oracles that rely on knowing which masters a client can reach, and that it gets processor time.
 var ofReach = []string{
 	oracle.NameAvailability, oracle.NameLiveness, oracle.NameRecovery, oracle.NameOutage, oracle.NameOperations,
 	oracle.NameService, oracle.NamePace, oracle.NameKept, oracle.NameVictims, oracle.NameReleased,
+	oracle.NameOrphan, oracle.NameReentry, oracle.NameSharing,
 }
 
-// doubted marks findings that prove nothing as unknown. After a fault that went wrong, or on a machine that stood still
-// for most of the time, nobody knows which masters a client could reach.
+// starved reports that a machine that stood still for this share of a run may have made a correct lock late.
+func starved(share float64, l oracle.Limits) bool { return share > l.Stalled/2 }
+
+// doubted marks findings that prove nothing as unknown. After a fault that went wrong, the masters in a client's reach
+// are unknown. On a machine that often stood still, even a correct lock may be late.
 func doubted(found []oracle.Violation, v *history.View, l oracle.Limits) []oracle.Violation {
-	doubt := float64(oracle.Stalled(v)) > l.Stalled*float64(v.End) ||
+	doubt := starved(float64(oracle.Stalled(v))/float64(max(1, v.End)), l) ||
 		slices.ContainsFunc(v.Events, func(e history.Event) bool {
 			return e.Type == history.Excused && e.Attempt == 0 && e.Key == ""
 		})
@@ -91,13 +97,13 @@ func Judge(f *Facts) {
 			rep.Allowed = append(rep.Allowed, violation)
 		}
 	}
-	f.conclude()
+	f.conclude(v)
 }
 
 func (f *Facts) findings(v *history.View) []oracle.Violation {
 	// grace is for how long a key may outlive a release, and the use of its master.
 	l, grace := f.Limits, min(f.Limits.Orphan, f.Profile.TTL/4)
-	found := slices.Concat(ofHistory(v, l), f.strangers(v), f.strays(grace))
+	found := slices.Concat(ofHistory(v, l), f.strangers(v), f.tooLong(v), f.strays(grace))
 	for _, x := range found {
 		switch x.Oracle {
 		case oracle.NameOverlap:
@@ -193,7 +199,7 @@ func count(rep *report.Report, v *history.View) {
 func milliseconds(ns int64) float64 { return float64(ns/1000) / 1000 }
 
 // vacuous says why a run that found nothing has shown nothing.
-func (f *Facts) vacuous() []string {
+func (f *Facts) vacuous(v *history.View) []string {
 	var out []string
 	rep, about := f.Report, f.Report.Plan.About()
 	if len(about) > 0 && !slices.ContainsFunc(about, func(name string) bool { return rep.Faults[name] > 0 }) {
@@ -207,28 +213,31 @@ func (f *Facts) vacuous() []string {
 			fmt.Sprintf("none of the faults came on that %s is about (%s): %s", rep.Scenario,
 				strings.Join(about, ", "), why))
 	}
-	return append(out, tooLittle(rep.Acquisitions, f.enough())...)
+	return append(out, tooLittle(v, rep.Acquisitions, f.Limits, f.enough())...)
 }
 
 // enough is how much has to happen in a run.
 func (f *Facts) enough() int {
 	turns := f.Profile.Keys * int(time.Duration(f.Report.Plan.Duration)/(2*max(f.Profile.Hold.Max, time.Millisecond)))
-	return cmp.Or(f.Limits.Enough, min(max(turns, 5), 10))
+	return min(max(turns, 5), 10)
 }
 
 // tooLittle says that less happened than enough. Of too few judged attempts the oracle of availability tells, where it
-// is promised.
-func tooLittle(acquisitions, enough int) []string {
-	if acquisitions >= enough {
-		return nil
+// is promised. A limit of the caller's takes the place of both.
+func tooLittle(v *history.View, acquisitions int, l oracle.Limits, enough int) []string {
+	if enough = cmp.Or(l.Enough, enough); acquisitions < enough {
+		return []string{
+			fmt.Sprintf("too little happened: %d acquisitions, and at least %d are wanted", acquisitions, enough),
+		}
 	}
-	return []string{
-		fmt.Sprintf("too little happened: %d acquisitions, and at least %d are wanted", acquisitions, enough),
+	if l.Enough == 0 && !oracle.Contested(v) {
+		return []string{"too little happened: nobody asked for a key while another worker had it"}
 	}
+	return nil
 }
 
 // conclude draws the verdict.
-func (f *Facts) conclude() {
+func (f *Facts) conclude(v *history.View) {
 	rep := f.Report
 	rep.Verdict = report.Pass
 	unknown := func(format string, args ...any) {
@@ -249,7 +258,7 @@ func (f *Facts) conclude() {
 		rep.Verdict = report.Violation
 		rep.Reasons = append(rep.Reasons, s)
 	}
-	for _, why := range f.vacuous() {
+	for _, why := range slices.Concat(f.vacuous(v), f.blind(), f.Unseen) {
 		unknown("%s", why)
 	}
 	for _, v := range rep.Violations {
@@ -261,7 +270,7 @@ func (f *Facts) conclude() {
 		unknown("a fault went wrong: %s", failure)
 	}
 	all := rep.StalledMS / milliseconds(max(1, f.EndedAt))
-	rep.Starved = all > f.Limits.Stalled/2
+	rep.Starved = starved(all, f.Limits)
 	if all > f.Limits.Stalled {
 		unknown("the machine stood still for %.0f %% of the time, and at most %.0f %% are to be: too little was seen",
 			100*all, 100*f.Limits.Stalled)

@@ -69,3 +69,15 @@ func TestDoubtAboutTheReachOfMastersExcusesNoOverlap(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 }
+
+// A key that stayed for too long proves nothing if the machine stood still for much of the run.
+func TestAStarvedRunConvictsNobodyOfBeingLate(t *testing.T) {
+	for stalled, unknown := range map[int64]bool{20: false, 30: true} {
+		v := history.NewView([]history.Event{{Type: history.Stall, Value: stalled}, {At: 100, Type: history.Healed}})
+		found := []oracle.Violation{{Oracle: oracle.NameOrphan}, {Oracle: oracle.NameOverlap}}
+		found = doubted(found, v, oracle.Limits{Stalled: 0.5})
+		if found[0].Unknown != unknown || found[1].Unknown {
+			t.Errorf("the machine stood still for %d %%: %+v", stalled, found)
+		}
+	}
+}
