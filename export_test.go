@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
@@ -24,4 +25,10 @@ func OpenedByDialJoint(ctx context.Context, before, after []string) ([]Master, e
 	d := newDialing(ctx, Options{})
 	_, err := d.joint(before, after)
 	return d.opened, err
+}
+
+// ExtendAsOf extends the lock's hold, and calls current where Extend waits for the configuration.
+func (k *Lock) ExtendAsOf(ttl time.Duration, current func(context.Context) (time.Duration, error)) error {
+	f, err := k.hold.Extend(context.Background(), ttl, current)
+	return cmp.Or(err, k.failed(context.Background(), f))
 }

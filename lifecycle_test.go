@@ -308,3 +308,35 @@ func TestHazard04ARoundDoesNotWaitForAClientThatKeepsNoDeadlines(t *testing.T) {
 	must(t, servers[0].Resume())
 	must(t, servers[1].Resume())
 }
+
+// Callers wait for an extension, and then all of them for the configuration. The next extension serves all of them.
+func TestExtensionsThatWaitForTheConfigurationShareTheNextOne(t *testing.T) {
+	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
+		lock := acquire(t, l, longTTL)
+		const slow = 10 * time.Millisecond
+		for _, m := range masters {
+			m.SlowDown(slow)
+		}
+		began := time.Now()
+		var callers sync.WaitGroup
+		for i := range 8 {
+			callers.Go(func() {
+				calls, ttl := 0, longTTL+time.Duration(i)*time.Second
+				must(t, lock.ExtendAsOf(ttl, func(context.Context) (time.Duration, error) {
+					if calls++; calls > 1 {
+						<-time.After(time.Millisecond) // until each of them is here
+					}
+					return time.Since(began) + time.Hour, nil
+				}))
+			})
+		}
+		callers.Wait()
+		if took := time.Since(began); took > 3*slow {
+			t.Errorf("8 extensions took %v, and each master answers after %v", took, slow)
+		}
+		if want := began.Add(longTTL + 6*time.Second); lock.Until().Before(want) {
+			t.Errorf("the lock ends at %v, want %v or later", lock.Until(), want)
+		}
+		must(t, lock.Release(t.Context()))
+	})
+}

@@ -196,20 +196,14 @@ func (k *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 	if err != nil {
 		return err
 	}
-	asked := k.hold.Extensions()
-	for {
-		asOf, err := k.current(ctx)
-		if err != nil {
-			return err
-		}
-		done, f := k.hold.Extend(ctx, ttl, asOf, asked)
-		switch {
-		case f != nil && f.Fault == hold.Ended:
-			return k.Err()
-		case done:
-			return k.failed(ctx, f)
-		}
+	f, err := k.hold.Extend(ctx, ttl, k.current)
+	switch {
+	case err != nil:
+		return err
+	case f != nil && f.Fault == hold.Ended:
+		return k.Err()
 	}
+	return k.failed(ctx, f)
 }
 
 // failed returns the error of an operation of the lock; nil for no failure.

@@ -17,25 +17,15 @@ import (
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/audit"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
 // look audits a set of masters.
 func look(t *testing.T, masters []redlock.Master, opts redlock.Options) *audit.Report {
 	t.Helper()
-	locker, err := redlock.New(masters, opts)
-	if err != nil {
-		t.Fatalf("New: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := locker.Close(context.Background()); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
-	got, err := locker.Check(t.Context())
-	if err != nil {
-		t.Fatalf("Check: %v", err)
-	}
+	got, err := locktest.LockerOver(t, masters, opts).Check(t.Context())
+	must(t, err)
 	return got
 }
 
@@ -49,9 +39,7 @@ func sound(t *testing.T, n int) []*redistest.Server {
 func masterOf(t *testing.T, opt *redis.Options) redlock.Master {
 	t.Helper()
 	m, err := single.Open(opt, single.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = m.Close() })
 	return m
 }
@@ -63,9 +51,7 @@ func lying(t *testing.T, addr string, l liar) redlock.Master {
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	t.Cleanup(func() { _ = client.Close() })
 	m, err := single.New(client, single.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m.Client().AddHook(l)
 	return m
 }
@@ -118,9 +104,7 @@ func TestASoundSetHasNothingToMend(t *testing.T) {
 	servers := sound(t, 3)
 	locker := dial(t, servers, redlock.Options{})
 	got, err := locker.Check(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got.Worst() > audit.Note {
 		t.Errorf("found:\n%v", got)
 	}
@@ -141,9 +125,7 @@ func TestASoundSetHasNothingToMend(t *testing.T) {
 func TestHazard33TheSameServerListedTwiceIsFound(t *testing.T) {
 	servers := sound(t, 2)
 	again, err := redlock.NewMaster(servers[0].Client()) // through its socket
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	masters := []redlock.Master{
 		masterOf(t, &redis.Options{Addr: servers[0].Addr()}), masterOf(t, &redis.Options{Addr: servers[1].Addr()}),
 		again,
@@ -172,9 +154,7 @@ func TestAGuardMakesUpForPersistence(t *testing.T) {
 	server := redistest.Start(t)
 	const guard = 1500 * time.Millisecond
 	m, err := single.Open(&redis.Options{Addr: server.Addr()}, single.Options{RestartGuard: guard})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = m.Close() })
 	masters := []redlock.Master{m} // other masters would also need a guard
 	wants(t, look(t, masters, redlock.Options{}), audit.Risk, server.Addr(), "does not vote for another")
@@ -338,7 +318,7 @@ func TestHazard40EveryServersWordsForAMissingRightAreKnown(t *testing.T) {
 			t.Parallel()
 			server := sound(t, 1)[0]
 			m := foreignErrors{
-				masterOf(t, &redis.Options{Addr: server.Addr()}).(*single.Master), replyError(test.reply),
+				masterOf(t, &redis.Options{Addr: server.Addr()}).(*single.Master), locktest.ReplyError(test.reply),
 			}
 			found := look(t, among(t, m), redlock.Options{}).Findings
 			if !slices.ContainsFunc(found, func(f audit.Finding) bool {
@@ -362,13 +342,6 @@ func (m foreignErrors) Do(_ context.Context, batch []*single.Call) {
 		c.Err = m.err
 	}
 }
-
-// replyError is an error reply.
-type replyError string
-
-func (e replyError) Error() string { return string(e) }
-
-func (replyError) RedisError() {}
 
 // foreign is a Master of another implementation: it has no client to query, and may forget who holds a key.
 type foreign struct {
@@ -401,9 +374,7 @@ func TestMastersBehindOtherKindsOfClientsCanBeChecked(t *testing.T) {
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": server.Addr()}})
 	t.Cleanup(func() { _ = ring.Close() })
 	m, err := redlock.NewMaster(ring)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got := look(t, among(t, m), redlock.Options{})
 	if got.Worst() > audit.Note || len(got.Masters[0].RunID) != 40 {
 		t.Errorf("a Ring: %+v\n%v", got.Masters[0], got)
@@ -454,9 +425,7 @@ func TestACheckThatDidNotTakePlaceSaysSo(t *testing.T) {
 	if _, err := locker.Check(nil); !errors.Is(err, redlock.ErrInvalid) { //nolint:staticcheck // that is what is tested
 		t.Errorf("without a context: %v, want ErrInvalid", err)
 	}
-	if err := locker.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, locker.Close(t.Context()))
 	if _, err := locker.Check(t.Context()); !errors.Is(err, redlock.ErrClosed) {
 		t.Errorf("after Close: %v, want ErrClosed", err)
 	}

@@ -90,9 +90,7 @@ var mistakes = []planted{
 			run(t, s, "SETRANGE", "ballast", 20<<20, "x")
 			_, rest, _ := strings.Cut(s.Client().Info(t.Context(), "memory").Val(), "used_memory:")
 			used, err := strconv.Atoi(strings.TrimSpace(strings.SplitN(rest, "\n", 2)[0]))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			run(t, s, "CONFIG", "SET", "maxmemory", used+used/20)
 		},
 		severity: audit.Risk, what: "Its memory is full to",

@@ -50,6 +50,15 @@ var runs = map[string]evidence{
 		"redlock,redlock:guarded,redsync,redsync-failfast,redsync-tuned,redislock,rueidislock": {
 		"bench/chaos/main_test.go", `"-scenarios", "many-keys", "-subjects", "redlock,naive"`,
 	},
+	"go run ./chaos/cmd/redlock-chaos sim -broken joint-extended-by-one -seed 20001 -schedules 1000 -on -whole": {
+		"chaos/sim/command_test.go", `"-on", "-whole"`,
+	},
+	"go run ./bench/virtual -subject redsync -profile masters -on": {
+		"bench/virtual/main_test.go", `"-subject", "redsync"`,
+	},
+	"go run ./chaos/cmd/redlock-chaos virtual -subject plain-del": {
+		"chaos/cmd/redlock-chaos/virtual_test.go", `"virtual", "-subject", subject`,
+	},
 	"go run ./bench/servers -seeds 3": {
 		"bench/servers/main_test.go", `run(t.Context(), []string{"-scenarios", "calm"`,
 	},
@@ -98,6 +107,13 @@ var runs = map[string]evidence{
 	"go run ./chaos/cmd/redlock-chaos kinds -exec 'python3 chaos/examples/python/lock.py'": {
 		".github/workflows/night.yml", "redlock-chaos kinds -exec",
 	},
+	"go run ./chaos/cmd/redlock-chaos run -scenario all -seeds 1..4 -duration 15s -parallel 3 -markdown seeds.md": {
+		"chaos/cmd/redlock-chaos/suite_test.go", `draw("all", "1..2", 0)`,
+	},
+	"go run ./chaos/cmd/redlock-chaos run -scenario all -seeds 1..4 -duration 15s -parallel 3 " +
+		"-exec 'python3 chaos/examples/python/lock.py'": {
+		"chaos/program/program_test.go", `"python3", "../examples/python/lock.py"`,
+	},
 	"go test -v ./chaos/examples/semaphore": {".ci/run", "./chaos/examples/..."},
 	"go test -v -timeout 30m ./chaos/examples/semaphore -args -seeds 5 -lasts 10s -reports /tmp/semaphore": {
 		"chaos/examples/semaphore/semaphore_test.go", `flag.Uint64("seeds", 1`,
@@ -122,7 +138,7 @@ var runs = map[string]evidence{
 	"go run ./examples/recipes nightly redis://127.0.0.1:6401 redis://127.0.0.1:6402 redis://127.0.0.1:6403": {
 		"examples/recipes/recipes_test.go", `{"nightly", "making the report\n"}`,
 	},
-	"go mod init example.com/orders": {
+	"mkdir ../orders && cd ../orders && go mod init example.com/orders": {
 		".ci/cleanroom", `go mod init "example.com/$name"`,
 	},
 	"go mod edit -replace github.com/seed-624411e5/redlock=../redlock": {

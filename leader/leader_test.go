@@ -166,9 +166,7 @@ func TestObserversWaitThroughAnOutageAndEndOnFinalErrors(t *testing.T) {
 		for term, err := range candidate(t, l, "").Observe(ctx, 0) {
 			must(t, err)
 			if n++; n == 1 && term.Value == "me" {
-				for _, m := range masters {
-					m.Behave(func(*single.Request) memmaster.Fate { return memmaster.Fate{Lost: true} })
-				}
+				behave(masters, always(memmaster.Fate{Lost: true}))
 				time.AfterFunc(time.Minute, stop)
 			}
 		}
@@ -229,9 +227,7 @@ func TestACandidateIsNoLeaderOnceItsTermIsOver(t *testing.T) {
 		if code, text := probe(); !c.IsLeader() || code != http.StatusOK || text != "leading\n" {
 			t.Errorf("a leader: %t, %d %q", c.IsLeader(), code, text)
 		}
-		for _, m := range masters {
-			m.Behave(func(*single.Request) memmaster.Fate { return memmaster.Fate{Lost: true} })
-		}
+		behave(masters, always(memmaster.Fate{Lost: true}))
 		<-time.After(ttl)
 		if c.IsLeader() {
 			t.Error("a leader after the end of its validity")
@@ -260,9 +256,7 @@ func TestACandidateIsNoLeaderOnceItsTermIsOver(t *testing.T) {
 // candidate's acquisitions.
 func TestACampaignThatIsStuckIsNotHealthy(t *testing.T) {
 	inBubble(t, func(t *testing.T, masters []*memmaster.Master) {
-		for _, m := range masters {
-			m.Behave(func(r *single.Request) memmaster.Fate { return memmaster.Fate{Lost: r.Op == single.Acquire} })
-		}
+		behave(masters, func(r *single.Request) memmaster.Fate { return memmaster.Fate{Lost: r.Op == single.Acquire} })
 		l := locker(t, masters, 0)
 		c := candidate(t, l, "")
 		resign := hold(t, c)
@@ -272,9 +266,7 @@ func TestACampaignThatIsStuckIsNotHealthy(t *testing.T) {
 		if err := c.Healthy(t.Context()); !errors.Is(err, leader.ErrStuck) {
 			t.Errorf("no candidate is elected: %v", err)
 		}
-		for _, m := range masters {
-			m.Behave(nil)
-		}
+		behave(masters, nil)
 		<-time.After(ttl)
 		must(t, c.Healthy(t.Context()))
 		if !c.IsLeader() {

@@ -2,7 +2,6 @@ package leader_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/memmaster"
 	"github.com/seed-624411e5/redlock/internal/mutant/mutanttest"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/leader"
 	"github.com/seed-624411e5/redlock/redlocktest"
 	"github.com/seed-624411e5/redlock/single"
@@ -26,47 +26,35 @@ func TestMain(m *testing.M) {
 // TestTheTestsNoticeMutants runs this package's tests for single mistakes in builds with the mistakes.
 func TestTheTestsNoticeMutants(t *testing.T) { mutanttest.MustFail(t) }
 
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// is fails the test unless err matches want.
-func is(tb testing.TB, err, want error) {
-	tb.Helper()
-	if !errors.Is(err, want) {
-		tb.Errorf("got %v, want an error that matches %v", err, want)
-	}
-}
+var (
+	must = locktest.Must
+	is   = locktest.Is
+)
 
 const ttl = 2 * time.Second
 
 // dial makes a Locker over servers that is closed with the test.
 func dial(tb testing.TB, servers []*redistest.Server) *redlock.Locker {
 	tb.Helper()
-	urls := make([]string, len(servers))
-	for i, s := range servers {
-		urls[i] = s.URL()
-	}
-	l, err := redlock.Dial(tb.Context(), urls, redlock.Options{})
-	must(tb, err)
-	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		must(tb, l.Close(ctx))
-	})
-	return l
+	return locktest.Dial(tb, servers, redlock.Options{})
 }
 
 // locker returns a Locker in virtual time. Its wall clock is ahead by skew.
 func locker(tb testing.TB, masters []*memmaster.Master, skew time.Duration) *redlock.Locker {
 	tb.Helper()
-	l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: memmaster.NewClock(skew)})
-	must(tb, err)
-	tb.Cleanup(func() { shut(tb, l) })
-	return l
+	return locktest.LockerOver(tb, memmaster.Masters(masters), redlock.Options{Clock: memmaster.NewClock(skew)})
+}
+
+// behave sets how all masters handle requests.
+func behave(masters []*memmaster.Master, does func(*single.Request) memmaster.Fate) {
+	for _, m := range masters {
+		m.Behave(does)
+	}
+}
+
+// always is the same fate for every request.
+func always(f memmaster.Fate) func(*single.Request) memmaster.Fate {
+	return func(*single.Request) memmaster.Fate { return f }
 }
 
 func shut(tb testing.TB, l *redlock.Locker) {
@@ -121,27 +109,17 @@ func outage(t *testing.T) {
 	resign := hold(t, c)
 	<-time.After(ttl)
 	// no candidate can acquire, and one look finds the vacancy
-	for _, m := range masters {
-		m.Behave(func(r *single.Request) memmaster.Fate { return memmaster.Fate{Lost: r.Op != single.Inspect} })
-	}
+	behave(masters, func(r *single.Request) memmaster.Fate { return memmaster.Fate{Lost: r.Op != single.Inspect} })
 	<-time.After(3 * ttl)
-	if err := c.Healthy(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range masters {
-		m.Behave(func(*single.Request) memmaster.Fate { return memmaster.Fate{Lost: true} })
-	}
+	must(t, c.Healthy(t.Context()))
+	behave(masters, always(memmaster.Fate{Lost: true}))
 	for range 60 {
 		if err := c.Healthy(t.Context()); err != nil {
 			t.Fatalf("in the outage: %v", err)
 		}
 		<-time.After(time.Second)
 	}
-	for _, m := range masters {
-		m.Behave(func(*single.Request) memmaster.Fate {
-			return memmaster.Fate{Before: time.Millisecond, After: time.Millisecond}
-		})
-	}
+	behave(masters, always(memmaster.Fate{Before: time.Millisecond, After: time.Millisecond}))
 	back := time.Now()
 	for !boss.IsLeader() && !c.IsLeader() && time.Since(back) < 10*time.Second {
 		if err := c.Healthy(t.Context()); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/memmaster"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/leader"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -41,10 +42,7 @@ func barredLocker(t *testing.T, masters []*memmaster.Master) *redlock.Locker {
 	for i, m := range masters {
 		refusing[i] = barred{m}
 	}
-	l, err := redlock.New(refusing, redlock.Options{Clock: memmaster.NewClock(0), Identity: "barred"})
-	must(t, err)
-	t.Cleanup(func() { shut(t, l) })
-	return l
+	return locktest.LockerOver(t, refusing, redlock.Options{Clock: memmaster.NewClock(0), Identity: "barred"})
 }
 
 // unelected runs body with a candidate that is never elected. asked returns how often the masters got that question:
@@ -146,20 +144,14 @@ func TestTheCandidateAsksOnlyWhileItSuspectsAVacancy(t *testing.T) {
 func TestAVacancyThatWasNotWatchedDoesNotCount(t *testing.T) {
 	unelected(t, func(t *testing.T, c *leader.Candidate, masters []*memmaster.Master, _ *redlock.Locker, _ func() int) {
 		must(t, c.Healthy(t.Context()))
-		for _, m := range masters {
-			m.Behave(func(*single.Request) memmaster.Fate {
-				return memmaster.Fate{Before: ttl * 3 / 8} // longer than the gap allowed between two looks
-			})
-		}
+		behave(masters, always(memmaster.Fate{Before: ttl * 3 / 8})) // longer than the gap allowed between two looks
 		for range 5 {
 			<-time.After(ttl)
 			if err := c.Healthy(t.Context()); err != nil {
 				t.Fatalf("terms may have been missed: %v", err)
 			}
 		}
-		for _, m := range masters {
-			m.Behave(nil)
-		}
+		behave(masters, nil)
 		<-time.After(ttl) // the requests on their way have ended
 		must(t, c.Healthy(t.Context()))
 		<-time.After(ttl + time.Second)
@@ -178,9 +170,7 @@ func TestRunEndsThoughAQuestionHangs(t *testing.T) {
 		go func() { done <- c.Run(ctx, func(context.Context, *leader.Term) error { return nil }) }()
 		<-time.After(time.Second)
 		must(t, c.Healthy(t.Context()))
-		for _, m := range masters {
-			m.Behave(func(*single.Request) memmaster.Fate { return memmaster.Fate{Mute: true} })
-		}
+		behave(masters, always(memmaster.Fate{Mute: true}))
 		<-time.After(ttl * 3 / 40) // a question is under way
 		began := time.Now()
 		stop()

@@ -2,8 +2,6 @@ package redlocktest_test
 
 import (
 	"context"
-	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,22 +10,6 @@ import (
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/redlocktest"
 )
-
-// told is a TB that records its failures. end runs its clean-ups.
-type told struct {
-	errors   []string
-	cleanups []func()
-}
-
-func (*told) Helper()                     {}
-func (f *told) Cleanup(c func())          { f.cleanups = append(f.cleanups, c) }
-func (f *told) Errorf(s string, a ...any) { f.errors = append(f.errors, fmt.Sprintf(s, a...)) }
-func (f *told) Fatalf(s string, a ...any) { f.Errorf(s, a...); runtime.Goexit() }
-func (f *told) end() {
-	for _, c := range f.cleanups {
-		c()
-	}
-}
 
 // A Locker that the code under test makes uses the masters' time without further settings.
 func TestALockerOfNewGoesByTheMastersTime(t *testing.T) {
@@ -51,7 +33,7 @@ func TestALockerOfNewGoesByTheMastersTime(t *testing.T) {
 func TestALockerThatIsLeftOpenInABubbleFailsTheTest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, closes := range map[string]bool{"left open": false, "closed": true} {
-			test := &told{}
+			test := &recorder{}
 			l, err := redlock.New(redlocktest.New(test).All(), redlock.Options{})
 			must(t, err)
 			lock, err := l.TryAcquire(t.Context(), key, time.Hour)
@@ -61,9 +43,9 @@ func TestALockerThatIsLeftOpenInABubbleFailsTheTest(t *testing.T) {
 				must(t, l.Close(context.WithoutCancel(t.Context())))
 			}
 			test.end()
-			if told := strings.Join(test.errors, ""); closes && told != "" || !closes &&
-				!strings.Contains(told, "defer its Close in the bubble") {
-				t.Errorf("%s: told %q", name, told)
+			if said := strings.Join(test.said, ""); closes && said != "" || !closes &&
+				!strings.Contains(said, "defer its Close in the bubble") {
+				t.Errorf("%s: it says %q", name, said)
 			}
 			must(t, l.Close(context.WithoutCancel(t.Context())))
 		}
@@ -71,19 +53,22 @@ func TestALockerThatIsLeftOpenInABubbleFailsTheTest(t *testing.T) {
 }
 
 func TestMastersFromOutsideOfABubbleAreRefusedInIt(t *testing.T) {
-	for name, use := range map[string]func(redlocktest.Masters){
-		"New":   func(m redlocktest.Masters) { _, _ = redlock.New(m.All(), redlock.Options{}) },
-		"Clock": func(m redlocktest.Masters) { m.Clock() },
+	for name, use := range map[string]func(redlocktest.TB, redlocktest.Masters){
+		"New":    func(_ redlocktest.TB, m redlocktest.Masters) { _, _ = redlock.New(m.All(), redlock.Options{}) },
+		"Clock":  func(_ redlocktest.TB, m redlocktest.Masters) { m.Clock() },
+		"Locker": func(tb redlocktest.TB, m redlocktest.Masters) { m.Locker(tb, redlock.Options{}) },
 	} {
-		test := &told{}
+		test := &recorder{}
 		masters := redlocktest.New(test)
-		synctest.Test(t, func(*testing.T) {
-			done := make(chan struct{})
-			go func() { defer close(done); use(masters) }()
-			<-done
-		})
-		if told := strings.Join(test.errors, ""); !strings.Contains(told, "call redlocktest.New in the bubble") {
-			t.Errorf("%s: told %q", name, told)
+		synctest.Test(t, func(*testing.T) { test.run(func(tb redlocktest.TB) { use(tb, masters) }) })
+		if said := strings.Join(test.said, ""); !strings.Contains(said, "call redlocktest.New in the bubble") {
+			t.Errorf("%s: it says %q", name, said)
 		}
 	}
+	synctest.Test(t, func(t *testing.T) {
+		pass(30 * 365 * 24 * time.Hour) // which is later than the present outside
+		if said := failure(func(tb redlocktest.TB) { redlocktest.New(tb).Locker(tb, redlock.Options{}) }); said != "" {
+			t.Errorf("masters of this bubble: %s", said)
+		}
+	})
 }

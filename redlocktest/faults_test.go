@@ -1,7 +1,6 @@
 package redlocktest_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -10,6 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/redlocktest"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -218,12 +219,12 @@ func TestAdvanceMovesTimeOn(t *testing.T) {
 	renewed := try(t, locker, redlock.AutoRenew())
 	for range 10 { // a minute
 		masters.Advance(6 * time.Second)
-		waitFor(t, func() bool { return renewed.Remaining() > 9*time.Second })
+		redistest.Eventually(t, time.Minute, func() bool { return renewed.Remaining() > 9*time.Second }, "a renewal")
 		must(t, renewed.Err())
 	}
 	masters.Lose(key)
 	masters.Advance(ttl / 3)
-	ended(t, renewed)
+	redistest.Eventually(t, time.Minute, func() bool { return locktest.Over(renewed) }, "the lock to be lost")
 
 	lapses := try(t, locker)
 	began := masters.Clock().Now()
@@ -232,7 +233,7 @@ func TestAdvanceMovesTimeOn(t *testing.T) {
 	if passed := masters.Clock().Now() - began; passed < ttl {
 		t.Errorf("%v have passed, want %v", passed, ttl)
 	}
-	waitFor(t, func() bool { return masters.Held() == nil })
+	redistest.Eventually(t, time.Minute, func() bool { return masters.Held() == nil }, "the keys to expire")
 	must(t, try(t, masters.Locker(t, redlock.Options{})).Release(t.Context()))
 }
 
@@ -259,29 +260,5 @@ func TestAdvanceFiresDueTimers(t *testing.T) {
 	masters.Advance(time.Hour)
 	if got := <-fired; got != "not due" {
 		t.Errorf("fired is what was %s", got)
-	}
-}
-
-// ended waits until the lock's Done channel is closed.
-func ended(tb testing.TB, lock *redlock.Lock) {
-	tb.Helper()
-	select {
-	case <-lock.Done():
-	case <-time.After(time.Minute):
-		tb.Error("the lock was not lost within a minute")
-	}
-}
-
-// waitFor waits in real time.
-func waitFor(tb testing.TB, reached func() bool) {
-	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
-	defer cancel()
-	for !reached() {
-		select {
-		case <-ctx.Done():
-			tb.Fatal("not within a minute")
-		case <-time.After(time.Millisecond):
-		}
 	}
 }

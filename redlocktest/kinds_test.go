@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/audit"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/redlocktest"
 	"github.com/seed-624411e5/redlock/semaphore"
 	"github.com/seed-624411e5/redlock/sharded"
@@ -24,32 +25,17 @@ const (
 	ttl = 10 * time.Second
 )
 
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// is fails the test unless err matches want.
-func is(tb testing.TB, err, want error) {
-	tb.Helper()
-	if !errors.Is(err, want) {
-		tb.Errorf("got %v, want an error that matches %v", err, want)
-	}
-}
+var (
+	must = locktest.Must
+	is   = locktest.Is
+	pass = locktest.Settle
+)
 
 func try(tb testing.TB, l *redlock.Locker, opts ...redlock.Option) *redlock.Lock {
 	tb.Helper()
 	k, err := l.TryAcquire(tb.Context(), key, ttl, opts...)
 	must(tb, err)
 	return k
-}
-
-// pass lets time go by and waits until no goroutine is busy.
-func pass(d time.Duration) {
-	<-time.After(d)
-	synctest.Wait()
 }
 
 // bubble runs body in virtual time with new masters and a new Locker.

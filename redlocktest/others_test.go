@@ -76,7 +76,7 @@ func TestHoldTakesOverAKeyOnAMinorityOfMasters(t *testing.T) {
 	})
 }
 
-// recorder is a TB that records failures. Run its user in a new goroutine: Fatalf ends the goroutine.
+// recorder is a TB that records failures. Fatalf ends its goroutine.
 type recorder struct {
 	said     []string
 	cleanups []func()
@@ -94,20 +94,24 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
+// run calls do in a new goroutine.
+func (r *recorder) run(do func(tb redlocktest.TB)) {
+	over := make(chan struct{})
+	go func() { defer close(over); do(r) }()
+	<-over
+}
+
+// end runs the clean-ups.
+func (r *recorder) end() {
+	for _, f := range slices.Backward(r.cleanups) {
+		f()
+	}
+}
+
 // failure calls do in a test and returns the test's failure text.
 func failure(do func(tb redlocktest.TB)) string {
 	var r recorder
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		defer func() {
-			for _, f := range slices.Backward(r.cleanups) {
-				f()
-			}
-		}()
-		do(&r)
-	}()
-	<-over
+	r.run(func(tb redlocktest.TB) { defer r.end(); do(tb) })
 	return strings.Join(r.said, "\n")
 }
 
@@ -353,20 +357,6 @@ func TestMessagesReachTheirSubscribers(t *testing.T) {
 		stop()
 		turn()
 		told()
-	})
-}
-
-func TestMastersOfAnotherBubbleAreNamed(t *testing.T) {
-	outside := redlocktest.New(t)
-	synctest.Test(t, func(t *testing.T) {
-		said := failure(func(tb redlocktest.TB) { outside.Locker(tb, redlock.Options{}) })
-		if !strings.Contains(said, "made outside the Locker's testing/synctest bubble") {
-			t.Errorf("it says %q", said)
-		}
-		pass(30 * 365 * 24 * time.Hour) // which is later than the present outside
-		if said := failure(func(tb redlocktest.TB) { redlocktest.New(tb).Locker(tb, redlock.Options{}) }); said != "" {
-			t.Errorf("masters of this bubble: %s", said)
-		}
 	})
 }
 

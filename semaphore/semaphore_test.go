@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/semaphore"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -24,40 +25,21 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience limits every wait for an event.
 const patience = 30 * time.Second
 
-func must(tb testing.TB, err error) {
+var (
+	must   = locktest.Must
+	within = locktest.Within
+)
+
+// over starts n servers, and makes a Locker over them that is closed with the test.
+func over(tb testing.TB, n int) ([]*redistest.Server, *redlock.Locker) {
 	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	servers := redistest.StartN(tb, n)
+	return servers, dial(tb, servers)
 }
 
-func within(tb testing.TB, d time.Duration) context.Context {
+func dial(tb testing.TB, servers []*redistest.Server) *redlock.Locker {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), d)
-	tb.Cleanup(cancel)
-	return ctx
-}
-
-// masters starts n servers.
-func masters(tb testing.TB, n int) (servers []*redistest.Server, urls []string) {
-	tb.Helper()
-	for range n {
-		s := redistest.Start(tb)
-		servers, urls = append(servers, s), append(urls, s.URL())
-	}
-	return servers, urls
-}
-
-func dial(tb testing.TB, urls []string) *redlock.Locker {
-	tb.Helper()
-	locker, err := redlock.Dial(tb.Context(), urls, redlock.Options{})
-	must(tb, err)
-	tb.Cleanup(func() {
-		if err := locker.Close(context.Background()); err != nil {
-			tb.Errorf("close: %v", err)
-		}
-	})
-	return locker
+	return locktest.Dial(tb, servers, redlock.Options{})
 }
 
 func permits(tb testing.TB, locker semaphore.Locker, n int) *semaphore.Semaphore {
@@ -113,8 +95,8 @@ func crowd(t *testing.T, of []*semaphore.Semaphore, each, turns int, wanted int6
 }
 
 func TestNeverMoreThanNHoldAPermit(t *testing.T) {
-	_, urls := masters(t, 3)
-	a, b := dial(t, urls), dial(t, urls)
+	servers, a := over(t, 3)
+	b := dial(t, servers)
 	const n = 3
 	most, twice := crowd(t, []*semaphore.Semaphore{permits(t, a, n), permits(t, b, n)}, 5, 8, n)
 	if most != n || twice {
@@ -127,8 +109,7 @@ func TestNeverMoreThanNHoldAPermit(t *testing.T) {
 }
 
 func TestAReleasedPermitGoesToAWaiter(t *testing.T) {
-	servers, urls := masters(t, 3)
-	locker := dial(t, urls)
+	servers, locker := over(t, 3)
 	s := permits(t, locker, 2)
 	held := make([]*semaphore.Permit, s.Permits())
 	for i := range held {
@@ -166,8 +147,8 @@ func TestAReleasedPermitGoesToAWaiter(t *testing.T) {
 }
 
 func TestAWaitThatEndsLeavesNothing(t *testing.T) {
-	servers, urls := masters(t, 1)
-	s := permits(t, dial(t, urls), 2)
+	servers, locker := over(t, 1)
+	s := permits(t, locker, 2)
 	for range s.Permits() {
 		held, err := s.TryAcquire(within(t, patience), time.Minute)
 		must(t, err)
@@ -206,8 +187,7 @@ func (l unasked) Acquire(ctx context.Context, _ string, _ time.Duration, _ ...re
 
 // If a wait ends before its first attempt, the error still has the reason known before the wait.
 func TestAWaitThatIsCutShortReportsItsReason(t *testing.T) {
-	_, urls := masters(t, 1)
-	l := dial(t, urls)
+	_, l := over(t, 1)
 	held, err := permits(t, l, 1).TryAcquire(within(t, patience), time.Minute)
 	must(t, err)
 	defer func() { must(t, held.Release(context.Background())) }()
@@ -248,8 +228,8 @@ func (l *together) Acquire(ctx context.Context, key string, ttl time.Duration, o
 
 // A waiter for every slot can get several in one moment, and keeps one.
 func TestAWaiterKeepsOneOfSeveralSlotsThatComeAtOnce(t *testing.T) {
-	_, urls := masters(t, 1)
-	l := &together{Locker: dial(t, urls), n: 3, all: make(chan struct{}), refuse: redlock.ErrHeld}
+	_, locker := over(t, 1)
+	l := &together{Locker: locker, n: 3, all: make(chan struct{}), refuse: redlock.ErrHeld}
 	permit, err := permits(t, l, l.n).Acquire(within(t, patience), time.Minute)
 	must(t, err)
 	redistest.Eventually(t, patience, func() bool { return len(l.Held()) == 1 }, "the others to be given back")
@@ -260,8 +240,8 @@ func TestAWaiterKeepsOneOfSeveralSlotsThatComeAtOnce(t *testing.T) {
 }
 
 func TestAnErrorThatWaitingCannotRepairEndsTheWait(t *testing.T) {
-	servers, urls := masters(t, 1)
-	s := permits(t, dial(t, urls), 3)
+	servers, locker := over(t, 1)
+	s := permits(t, locker, 3)
 	must(t, servers[0].Client().Do(t.Context(), "ACL", "SETUSER", "default", "-evalsha", "-eval", "-set").Err())
 	_, err := s.Acquire(within(t, patience), time.Minute, redlock.MaxOutage(time.Second))
 	if !errors.Is(err, redlock.ErrMisconfigured) {
@@ -271,8 +251,7 @@ func TestAnErrorThatWaitingCannotRepairEndsTheWait(t *testing.T) {
 }
 
 func TestBadInputIsNamed(t *testing.T) {
-	_, urls := masters(t, 1)
-	locker := dial(t, urls)
+	_, locker := over(t, 1)
 	for want, ask := range map[string]func() (*semaphore.Semaphore, error){
 		"nil Locker":             func() (*semaphore.Semaphore, error) { return semaphore.New(nil, "runners", 1) },
 		"0 permits":              func() (*semaphore.Semaphore, error) { return semaphore.New(locker, "runners", 0) },

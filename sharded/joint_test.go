@@ -92,6 +92,16 @@ func TestAKeyThatStaysIsOneLockForAll(t *testing.T) {
 	}
 }
 
+// excludes fails the test unless a lock of one process keeps another process out until its release.
+func excludes(t *testing.T, holds, wants *sharded.Locker, k string) {
+	t.Helper()
+	lock := takeIn(t, holds, k)
+	_, err := tryIn(t, wants, k)
+	is(t, err, redlock.ErrHeld)
+	must(t, lock.Release(t.Context()))
+	must(t, takeIn(t, wants, k).Release(t.Context()))
+}
+
 func TestAGroupIsRemovedTheSameWay(t *testing.T) {
 	f := startFleet(t, 1, "a", "b")
 	leaving := sharded.Options{Before: []string{"a", "b"}, After: []string{"a"}}
@@ -100,10 +110,7 @@ func TestAGroupIsRemovedTheSameWay(t *testing.T) {
 	after := f.process(t, redlock.Options{}, sharded.Options{}, "a")
 	k := keyIn(t, before, "b")
 	for _, pair := range [][2]*sharded.Locker{{before, during}, {during, before}, {during, after}, {after, during}} {
-		lock := takeIn(t, pair[0], k)
-		_, err := tryIn(t, pair[1], k)
-		is(t, err, redlock.ErrHeld)
-		must(t, lock.Release(t.Context()))
+		excludes(t, pair[0], pair[1], k)
 		redistest.Eventually(t, promptly, func() bool { return f.left(t, "a", k)+f.left(t, "b", k) == 0 },
 			"the key to be gone")
 	}
@@ -178,12 +185,7 @@ func TestGroupsBetweenWhichKeysMoveMayDifferInSizeAndShareMasters(t *testing.T) 
 		for i, pair := range [][2]*sharded.Locker{
 			{before, during}, {during, before}, {during, after}, {after, during},
 		} {
-			k := fmt.Sprint(name, i)
-			lock := takeIn(t, pair[0], k)
-			_, err := tryIn(t, pair[1], k)
-			is(t, err, redlock.ErrHeld)
-			must(t, lock.Release(t.Context()))
-			must(t, takeIn(t, pair[1], k).Release(t.Context()))
+			excludes(t, pair[0], pair[1], fmt.Sprint(name, i))
 		}
 		if got := during.GroupOf("orders:1"); got != c.another {
 			t.Errorf("%s: the key goes to %q", name, got)

@@ -119,7 +119,11 @@ test_servers() {
 	names=("$@")
 	case "$*" in
 	"") mapfile -t names < <(echo this-machine && table | cut -d ' ' -f 1) ;;
-	others) mapfile -t names < <(table | cut -d ' ' -f 1) && set -- ;;
+	others | today)
+		mapfile -t names < <(table | cut -d ' ' -f 1)
+		[[ $1 == others ]] || names=("${names[$(date +%s) / 86400 % ${#names[@]}]}")
+		set --
+		;;
 	esac
 	for name in "${names[@]}"; do
 		if [[ $name == this-machine ]] || "$0" fetch "$servers" "$name"; then

@@ -192,14 +192,7 @@ func TestHazard42APipelineWithSurplusRepliesCountsForNothing(t *testing.T) {
 				return oddserver.Pass()
 			})
 		}
-		var batch []*single.Call
-		for _, key := range []string{key, fmt.Sprint("free:", confused)} {
-			r := single.Request{Op: single.Acquire, Keys: []string{key}, Owner: "me", TTL: longTTL}
-			batch = append(batch, &single.Call{Request: &r})
-		}
-		ctx, cancel := context.WithTimeout(bg, patience)
-		m.Do(ctx, batch)
-		cancel()
+		batch := acquireAll(m, key, fmt.Sprint("free:", confused))
 		for i, call := range batch {
 			granted := call.Err == nil && call.Reply.Outcome == single.Granted
 			if !confused && (call.Err != nil || granted != (i == 1)) {
@@ -228,20 +221,25 @@ func TestHazard42AMisalignedReplyDiscardsTheRestOfItsPipeline(t *testing.T) {
 	} {
 		key, owner := heldKey(0)
 		must(t, server.Client().Set(bg, key, owner, 0).Err())
-		var batch []*single.Call
-		for _, key := range []string{fmt.Sprint("free:", runs.Add(1)), key} {
-			r := single.Request{Op: single.Acquire, Keys: []string{key}, Owner: "me", TTL: longTTL}
-			batch = append(batch, &single.Call{Request: &r})
-		}
-		ctx, cancel := context.WithTimeout(bg, patience)
-		m.Do(ctx, batch)
-		cancel()
+		batch := acquireAll(m, fmt.Sprint("free:", runs.Add(1)), key)
 		for i, call := range batch {
 			if call.Err == nil {
 				t.Errorf("request %d: %+v", i, call.Reply)
 			}
 		}
 	}
+}
+
+// acquireAll asks for keys in one pipeline.
+func acquireAll(m *single.Master, keys ...string) (batch []*single.Call) {
+	for _, key := range keys {
+		r := single.Request{Op: single.Acquire, Keys: []string{key}, Owner: "me", TTL: longTTL}
+		batch = append(batch, &single.Call{Request: &r})
+	}
+	ctx, cancel := context.WithTimeout(bg, patience)
+	defer cancel()
+	m.Do(ctx, batch)
+	return batch
 }
 
 // open makes two masters, one with the library's own connections and one over a client. Both are closed with the
