@@ -286,10 +286,12 @@ func (u *wisher) draw() (what, owner string, keys []string, opts []redlock.Optio
 
 // Hazard 45 as a property: whatever else a process waits for, a free key that one of its goroutines wants is taken.
 func TestAFreeKeyIsTakenWhileItsProcessWaitsForOtherKeys(t *testing.T) {
-	seeds, judged, notified := soak.Or(uint64(8), 60), 0, 0
-	for seed := range seeds {
+	seeds, judged, notified := soak.Or(8, 60), 0, 0
+	enough := func() bool { return judged >= seeds*3 && notified >= seeds*10 }
+	// How many wishes a run can judge depends on the order of its goroutines, so there are more runs if they judged few.
+	for seed := 0; seed < seeds || !enough() && seed < 4*seeds; seed++ {
 		var v *liveness
-		synctest.Test(t, func(t *testing.T) { v = livenessRun(t, seed) })
+		synctest.Test(t, func(t *testing.T) { v = livenessRun(t, uint64(seed)) })
 		for _, fault := range v.faults {
 			t.Errorf("seed %d: %s", seed, fault)
 		}
@@ -298,10 +300,10 @@ func TestAFreeKeyIsTakenWhileItsProcessWaitsForOtherKeys(t *testing.T) {
 			notified += int(m.notified.Load())
 		}
 		if t.Failed() {
-			break
+			return
 		}
 	}
-	if judged < int(seeds)*3 || notified < int(seeds)*10 {
+	if !enough() {
 		t.Errorf("no variety: %d wishes for free keys, %d notifications", judged, notified)
 	}
 	t.Logf("%d wishes for free keys, %d notifications", judged, notified)
