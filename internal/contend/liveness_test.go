@@ -288,7 +288,7 @@ func (u *wisher) draw() (what, owner string, keys []string, opts []redlock.Optio
 func TestAFreeKeyIsTakenWhileItsProcessWaitsForOtherKeys(t *testing.T) {
 	seeds, judged, notified := soak.Or(8, 60), 0, 0
 	enough := func() bool { return judged >= seeds*3 && notified >= seeds*10 }
-	// How many wishes a run can judge depends on the order of its goroutines, so there are more runs if they judged few.
+	// How many wishes a run can judge depends on the order of its goroutines. If they are few, there are more runs.
 	for seed := 0; seed < seeds || !enough() && seed < 4*seeds; seed++ {
 		var v *liveness
 		synctest.Test(t, func(t *testing.T) { v = livenessRun(t, uint64(seed)) })
