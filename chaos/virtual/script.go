@@ -72,14 +72,21 @@ func (s *scripts) answer(c *server.Peer, command string, args []string) bool {
 }
 
 func (s *scripts) load(text string) string {
-	sum := sha1.Sum([]byte(text))
-	sha := hex.EncodeToString(sum[:])
-	s.known[sha] = text
-	return sha
+	sha, ok := hashes.Load(text)
+	if !ok {
+		sha, _ = hashes.LoadOrStore(text, sha1hex(text))
+	}
+	s.known[sha.(string)] = text //nolint:forcetypeassert // nothing else is stored
+	return sha.(string)          //nolint:forcetypeassert // nothing else is stored
 }
 
-// compiled are all scripts by their text.
-var compiled sync.Map
+func sha1hex(text string) string {
+	sum := sha1.Sum([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// compiled and hashes are of all scripts, by their text. Each run loads the same few.
+var compiled, hashes sync.Map
 
 func compile(text string) (*lua.FunctionProto, error) {
 	if p, ok := compiled.Load(text); ok {
@@ -199,8 +206,7 @@ func (l *interpreter) module() *lua.LTable {
 		"pcall":       func(*lua.LState) int { return l.command(false) },
 		"error_reply": field("err"), "status_reply": field("ok"),
 		"sha1hex": func(l *lua.LState) int {
-			sum := sha1.Sum([]byte(l.CheckString(1)))
-			l.Push(lua.LString(hex.EncodeToString(sum[:])))
+			l.Push(lua.LString(sha1hex(l.CheckString(1))))
 			return 1
 		},
 		"log": func(*lua.LState) int { return 0 }, "replicate_commands": func(*lua.LState) int { return 0 },

@@ -28,7 +28,7 @@ type session struct {
 
 func newSession(c *conn) *session {
 	s := &session{conn: c}
-	s.peer = server.NewPeer(bufio.NewWriter(&s.out))
+	s.peer = server.NewPeer(bufio.NewWriterSize(&s.out, 512)) // each run makes many
 	return s
 }
 
@@ -62,7 +62,11 @@ func (s *session) arrive(b []byte, arrived int64) {
 		delete(s.conn.link.conns, s.conn)
 		return
 	}
-	s.in = append(s.in, b...)
+	if len(s.in) == 0 {
+		s.in = b // without a copy
+	} else {
+		s.in = append(s.in, b...)
+	}
 	m.serve(s)
 	if s.peer.Closed() {
 		s.ended = true
@@ -105,6 +109,7 @@ func (s *session) next() (args []string) {
 		return args
 	}
 	n, _ := strconv.Atoi(string(line[1:]))
+	args = slices.Grow(args, min(max(n, 0), 64))
 	for range n {
 		line, rest, whole = bytes.Cut(rest, []byte("\r\n"))
 		if !whole || len(line) == 0 {
