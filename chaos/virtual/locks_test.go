@@ -28,8 +28,10 @@ func TestACorrectLockIsNotConvicted(t *testing.T) {
 	virtual.Test(t, controls.New(controls.Textbook), virtual.Options{Schedules: schedules(60)})
 }
 
-// Each of these locks is the textbook's with one mistake.
+// Each of these locks is the textbook's with one mistake. A schedule that can convict one need not: it depends on the
+// order of goroutines. The rarest mistake shows in one of a hundred schedules.
 func TestBrokenLocksAreConvicted(t *testing.T) {
+	const most = 2000
 	for _, c := range []struct {
 		lock    controls.Variant
 		profile string
@@ -51,12 +53,12 @@ func TestBrokenLocksAreConvicted(t *testing.T) {
 			}
 			profile, err := virtual.FindProfile(c.profile)
 			must(t, err)
-			b := &virtual.Batch{Subject: controls.New(c.lock), Profile: profile, N: 400, First: c.first}
+			b := &virtual.Batch{Subject: controls.New(c.lock), Profile: profile, N: most, First: c.first}
 			for b.N > 0 { // up to a schedule that this oracle convicts
 				out, err := b.Run(t.Context())
 				must(t, err)
 				if len(out.Failed) == 0 {
-					t.Fatalf("400 schedules, and %s convicted none", c.oracle)
+					break
 				}
 				last := out.Failed[len(out.Failed)-1]
 				if slices.Contains(last.Result.Oracles(), c.oracle) {
@@ -66,7 +68,7 @@ func TestBrokenLocksAreConvicted(t *testing.T) {
 				next := last.Schedule.Seed + 1
 				b.N, b.First = b.N-int(next-b.First), next
 			}
-			t.Errorf("400 schedules, and %s convicted none", c.oracle)
+			t.Errorf("%d schedules, and %s convicted none", most, c.oracle)
 		})
 	}
 }
