@@ -173,11 +173,14 @@ func (l *locker) Close(context.Context) error {
 // Acquire implements workload.Locker.
 func (l *locker) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
 	for {
+		began := time.Now()
 		h, err := l.try(ctx, r)
 		if err == nil || r.Once {
 			return h, err
 		}
-		timer := time.NewTimer(rand.N(retryWithin)) // without jitter, contenders split the votes again and again
+		// Contenders must not split the votes again and again. A try that waits for a silent master has keys on the
+		// others for as long, so it must come less often.
+		timer := time.NewTimer(rand.N(max(retryWithin, 8*time.Since(began))))
 		select {
 		case <-ctx.Done():
 			timer.Stop()

@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -64,11 +65,17 @@ func (o *Outcome) specified() string {
 	return fmt.Sprintf("the specification allowed %d steps; %d of them it does not judge", n, o.Passed)
 }
 
-// Findings are those of each oracle that has found something. Schedules that could not be run do not count.
+// Unjudged is the name under which Findings counts the schedules that could not be judged.
+const Unjudged = "not judged"
+
+// Findings are those of each oracle that has found something.
 func (o *Outcome) Findings() map[string]Finding {
 	all := make(map[string]Finding)
 	for _, f := range o.Failures {
 		names := oraclesOf(f.Violations)
+		if f.Err != nil {
+			names = []string{Unjudged}
+		}
 		for _, name := range names {
 			n := all[name]
 			if n.Schedules++; n.Schedules == 1 {
@@ -83,6 +90,19 @@ func (o *Outcome) Findings() map[string]Finding {
 	return all
 }
 
+// worst is the failure to show: the first violation, or else the first run that could not be judged.
+func (o *Outcome) worst() *Failure {
+	for i := range o.Failures {
+		if o.Failures[i].Err == nil {
+			return &o.Failures[i]
+		}
+	}
+	if len(o.Failures) > 0 {
+		return &o.Failures[0]
+	}
+	return nil
+}
+
 // Schedule returns the schedule that the batch runs for a seed.
 func (b *Batch) Schedule(seed uint64) *Schedule {
 	s := Generate(b.Profile, seed)
@@ -93,7 +113,7 @@ func (b *Batch) Schedule(seed uint64) *Schedule {
 	return s
 }
 
-// Run runs the batch until all is done, enough has failed or ctx is done.
+// Run runs the batch until all is done, enough has failed, a run stands still or ctx is done.
 func (b *Batch) Run(ctx context.Context) *Outcome {
 	var out Outcome
 	var mu sync.Mutex
@@ -105,7 +125,7 @@ func (b *Batch) Run(ctx context.Context) *Outcome {
 		if b.Progress != nil {
 			b.Progress(out.Done, len(out.Failures))
 		}
-		return b.StopAfter <= 0 || len(out.Failures) < b.StopAfter
+		return !errors.Is(err, ErrStill) && (b.StopAfter <= 0 || len(out.Failures) < b.StopAfter)
 	})
 	slices.SortFunc(out.Failures, func(x, y Failure) int { return cmp.Compare(x.Seed, y.Seed) })
 	return &out

@@ -253,8 +253,8 @@ func conclude(ctx context.Context, o *options, b *Batch, out *Outcome, r *report
 				out.Done, n.Alone, n.First)
 		}
 	}
-	if len(out.Failures) > 0 {
-		status = explain(ctx, o, b, &out.Failures[0], r, stdout)
+	if f := out.worst(); f != nil {
+		status = explain(ctx, o, b, f, r, stdout)
 	} else if o.timeline {
 		draw(b.Schedule(o.seed), stdout)
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/internal/seedrun"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/internal/store"
 )
@@ -35,12 +37,29 @@ const mostMasters = 10
 
 // Run performs a schedule and judges it. The error says that it could not be performed: a schedule that makes no
 // sense, or goroutines of the engine that were still there after Close.
+//
+// It also says so of a run that has not ended after a minute: a goroutine of the engine never waits. That goroutine is
+// left behind, so the program should end soon.
 func Run(s *Schedule) (*Result, error) { return run(s, false) }
 
 // RunTraced is Run, and also records the masters' actions for [Timeline].
 func RunTraced(s *Schedule) (*Result, error) { return run(s, true) }
 
-func run(s *Schedule, traced bool) (res *Result, err error) {
+// ErrStill is the error of a run that does not end.
+var ErrStill = errors.New("sim: the run stands still at one moment: a goroutine of the engine never waits")
+
+func run(s *Schedule, traced bool) (*Result, error) {
+	var (
+		res *Result
+		err error
+	)
+	if !seedrun.Ends(seedrun.StillFor, func() { res, err = perform(s, traced) }) {
+		return nil, ErrStill
+	}
+	return res, err
+}
+
+func perform(s *Schedule, traced bool) (res *Result, err error) {
 	if len(s.Masters) == 0 || len(s.Masters) > mostMasters || len(s.Clients) == 0 {
 		return nil, fmt.Errorf("sim: %d masters and %d clients can't be run", len(s.Masters), len(s.Clients))
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/internal/seedrun"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
@@ -54,9 +55,6 @@ type world struct {
 // subject cannot be opened, or if the run stands still. Run may be called concurrently.
 func Run(subject workload.Subject, s *Schedule) (*Result, error) { return run(subject, s, false) }
 
-// stillFor is how long, in real time, a run may go on. It takes some milliseconds.
-const stillFor = time.Minute
-
 func run(subject workload.Subject, s *Schedule, traced bool) (*Result, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -67,23 +65,16 @@ func run(subject workload.Subject, s *Schedule, traced bool) (*Result, error) {
 	}
 	w := newWorld(s, subject)
 	w.traced = traced
-	type outcome struct {
+	var (
 		res *Result
 		err error
-	}
-	ended := make(chan outcome, 1)
-	go func() {
-		res, err := w.run()
-		ended <- outcome{res, err}
-	}()
-	select {
-	case o := <-ended:
-		return o.res, o.err
-	case <-time.After(stillFor):
+	)
+	if !seedrun.Ends(seedrun.StillFor, func() { res, err = w.run() }) {
 		return nil, fmt.Errorf("virtual: the run of seed %d stands still. It has too much to do for a "+
 			"minute, or a goroutine of %s waits for a mutex whose owner waits for the network: then virtual time "+
 			"cannot move on", s.Seed, subject.Name())
 	}
+	return res, err
 }
 
 func newWorld(s *Schedule, subject workload.Subject) *world {

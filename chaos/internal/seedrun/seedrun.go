@@ -5,7 +5,28 @@ import (
 	"context"
 	"runtime"
 	"sync"
+	"time"
 )
+
+// StillFor is how long, in real time, a run in virtual time may go on. It takes some milliseconds, unless goroutines
+// wait for something that virtual time can't bring, or one never waits.
+const StillFor = time.Minute
+
+// Ends calls do in a goroutine of its own. It reports false, and leaves that goroutine behind, if do has not returned
+// after the limit.
+func Ends(limit time.Duration, do func()) bool {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		do()
+	}()
+	select {
+	case <-ended:
+		return true
+	case <-time.After(limit):
+		return false
+	}
+}
 
 // Each calls do for n seeds, from first on, by so many workers at the same time; 0 workers mean one for each
 // processor. Once ctx is done or do has returned false, it begins no other. It returns when all calls have.
