@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -76,6 +77,8 @@ func starved(v *history.View, key string, attempts []int, w window, bound time.D
 type Service struct {
 	// Total is how many attempts ended, whether they are counted or not.
 	Total int `json:"total"`
+	// Reached is how many of them could reach a majority.
+	Reached int `json:"reached"`
 	// Attempts that are counted: Acquired + Refused + Failed.
 	Attempts int `json:"attempts"`
 	Acquired int `json:"acquired"`
@@ -113,12 +116,16 @@ func Serve(v *history.View, settle time.Duration) Service {
 				continue
 			}
 			s.Total++
+			if !inside(a, reach.of(a.Client), int64(settle)) {
+				continue
+			}
+			s.Reached++
 			taken := func() []window { return busy.forAny(a) }
 			excuses := felt
 			if !a.Granted() {
 				excuses = merge(slices.Concat(felt, late, echoes(paused[a.Client], int64(settle))), 0)
 			}
-			if !inside(a, reach.of(a.Client), int64(settle)) || excused(a, excuses, taken) {
+			if excused(a, excuses, taken) {
 				continue
 			}
 			s.count(a, taken, func() bool { return contended(v, attempts, a) })
@@ -194,15 +201,16 @@ func waitedInVain(a *history.Attempt, taken func() []window) bool {
 	return a.Wait > 0 && waited >= a.Wait && covered(window{a.Call, a.Return}, taken()) < waited/2
 }
 
-// Enough tells whether so many attempts were judged that their ratio means something: a share of all, or a hundred.
-// Without a majority attempts fail at once, and thousands of these say nothing about the others.
+// Enough tells whether so many attempts were judged that their ratio means something: a hundred, or a share of those
+// with a majority in reach. Without a majority attempts fail at once, and thousands of these say nothing about the
+// others.
 func (s *Service) Enough(share float64) bool {
-	return s.Attempts >= 100 || float64(s.Attempts) >= share*float64(s.Total)
+	return s.Attempts >= 100 || float64(s.Attempts) >= share*float64(cmp.Or(s.Reached, s.Total))
 }
 
 // Availability finds that fewer than atLeast of the attempts with a majority in reach succeeded. If it could judge
-// fewer than a hundred, and less than the share judged of all attempts, it finds that it does not know: a violation
-// marked Unknown.
+// fewer than a hundred, and less than the share judged of those, it finds that it does not know: a violation marked
+// Unknown.
 func Availability(v *history.View, settle time.Duration, atLeast, judged float64) []Violation {
 	s := Serve(v, settle)
 	if s.Ratio >= atLeast {
@@ -211,8 +219,9 @@ func Availability(v *history.View, settle time.Duration, atLeast, judged float64
 		}
 		return []Violation{{
 			Oracle: NameAvailability, At: v.End, Unknown: true,
-			Text: fmt.Sprintf("judged %d of %d attempts, and at least %.0f %% or 100 are wanted: the others met a "+
-				"time without a majority, or one in which the machine stood still", s.Attempts, s.Total, 100*judged),
+			Text: fmt.Sprintf("judged %d of %d attempts, and 100 are wanted or %.0f %% of the %d with a majority in reach: "+
+				"in the others the machine stood still, or masters answered late", s.Attempts, s.Total, 100*judged,
+				s.Reached),
 		}}
 	}
 	first := v.Lookup(s.FailedAttempts[0])

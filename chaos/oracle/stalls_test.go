@@ -221,4 +221,23 @@ func TestAvailabilityThatJudgedTooLittleIsUnknown(t *testing.T) {
 	}
 }
 
+// Clients without a majority fail quickly, and so often that the others would hardly count.
+func TestAttemptsWithoutAMajorityDoNotMakeTheOthersFew(t *testing.T) {
+	h := &tape{}
+	h.hold(1, history.Plain, 0, 10, 20)
+	h.mark(50, history.MajorityLost, 1)
+	for at := int64(100); at < 5000; at += 100 {
+		h.hold(1, history.Plain, at, at+10, at+20)
+	}
+	if got := oracle.Availability(h.view(), 0, 1, 0.1); len(got) != 0 {
+		t.Errorf("one attempt had a majority, and was judged: %v", got)
+	}
+	none := &tape{}
+	none.mark(0, history.MajorityLost, 1)
+	none.hold(1, history.Plain, 100, 110, 120)
+	if got := oracle.Availability(none.view(), 0, 1, 0.1); len(got) != 1 || !got[0].Unknown {
+		t.Errorf("no attempt had a majority: %v", got)
+	}
+}
+
 func renewed(e *history.Event) { e.Renew = true }
