@@ -22,6 +22,12 @@ func beyondChance(failed, judged int, allowed float64) bool {
 	return tail < chance
 }
 
+// unlucky reports whether chance explains one of so many waits, in which others got the key that often. It does if so
+// long a wait is to be expected of a lock that gives each waiter half of its fair share, at random.
+func unlucky(waits, others, grants int) bool {
+	return float64(waits)*math.Pow(1-0.5/float64(others+1), float64(grants)) >= chance
+}
+
 // logChoose returns the logarithm of the number of ways to choose k of n.
 func logChoose(n, k int) float64 {
 	logFactorial := func(n int) float64 {

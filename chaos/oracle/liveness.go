@@ -77,7 +77,7 @@ func starved(v *history.View, key string, attempts []int, w window, bound time.D
 type Service struct {
 	// Total is how many attempts ended, whether they are counted or not.
 	Total int `json:"total"`
-	// Reached is how many of them could reach a majority.
+	// Reached counts the attempts with a majority in reach.
 	Reached int `json:"reached"`
 	// Attempts that are counted: Acquired + Refused + Failed.
 	Attempts int `json:"attempts"`
@@ -219,9 +219,9 @@ func Availability(v *history.View, settle time.Duration, atLeast, judged float64
 		}
 		return []Violation{{
 			Oracle: NameAvailability, At: v.End, Unknown: true,
-			Text: fmt.Sprintf("judged %d of %d attempts, and 100 are wanted or %.0f %% of the %d with a majority in reach: "+
-				"in the others the machine stood still, or masters answered late", s.Attempts, s.Total, 100*judged,
-				s.Reached),
+			Text: fmt.Sprintf("judged %d of %d attempts, and 100 are wanted or %.0f %% of the %d with a majority in "+
+				"reach: in the others the machine stood still, or masters answered late", s.Attempts, s.Total,
+				100*judged, s.Reached),
 		}}
 	}
 	first := v.Lookup(s.FailedAttempts[0])

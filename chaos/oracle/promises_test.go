@@ -59,11 +59,18 @@ func TestHazard137AClientThatIsNeverServedIsFound(t *testing.T) {
 			h.release(h.hold(client, history.Plain, 100*i, 100*i+2, 100*i+50), 100*i+10, 100*i+12)
 		}
 	}
+	overtaken := func(h *tape, n int64) {
+		h.release(h.hold(2, history.Plain, 0, 2, 50), 10, 12)
+		served(h, 1, n)
+		served(h, 3, n)
+		h.hold(2, history.Plain, 20, 8000, 8100)
+	}
 	judge(t, []trial{
-		{"both are served", func(h *tape) { served(h, 1, 10); served(h, 2, 10) }, 0},
-		{"one is not", func(h *tape) { served(h, 1, 10); h.fail(2, history.Cancelled, 0, 6000, 9000) }, 1},
+		{"both are served", func(h *tape) { served(h, 1, 50); served(h, 2, 10) }, 0},
+		{"one is not", func(h *tape) { served(h, 1, 50); h.fail(2, history.Cancelled, 0, 6000, 9000) }, 1},
+		{"one has bad luck", func(h *tape) { served(h, 1, 20); h.fail(2, history.Cancelled, 0, 6000, 9000) }, 0},
 		{"one is not, for a short time", func(h *tape) {
-			served(h, 1, 10)
+			served(h, 1, 50)
 			h.fail(2, history.Cancelled, 0, 900, 9000)
 		}, 0},
 		{"one is not, and the others hardly are", func(h *tape) {
@@ -71,10 +78,12 @@ func TestHazard137AClientThatIsNeverServedIsFound(t *testing.T) {
 			h.fail(2, history.Cancelled, 0, 6000, 9000)
 		}, 0},
 		{"one is not, without a majority", func(h *tape) {
-			served(h, 1, 10)
+			served(h, 1, 50)
 			h.mark(0, history.MajorityLost, 2)
 			h.fail(2, history.Cancelled, 0, 6000, 9000)
 		}, 0},
+		{"one is served once and then not", func(h *tape) { overtaken(h, 40) }, 1},
+		{"one is served once and then has bad luck", func(h *tape) { overtaken(h, 20) }, 0},
 		{"there is but one", func(h *tape) { h.fail(2, history.Cancelled, 0, 6000, 9000) }, 0},
 	}, oracle.NameService, func(v *history.View) []oracle.Violation { return oracle.Starved(v, 5*time.Second) })
 }

@@ -68,7 +68,7 @@ func (o *Outcome) specified() string {
 // Unjudged is the name under which Findings counts the schedules that could not be judged.
 const Unjudged = "not judged"
 
-// Findings are those of each oracle that has found something.
+// Findings counts, for each oracle, the schedules in which it has found something.
 func (o *Outcome) Findings() map[string]Finding {
 	all := make(map[string]Finding)
 	for _, f := range o.Failures {
@@ -113,7 +113,7 @@ func (b *Batch) Schedule(seed uint64) *Schedule {
 	return s
 }
 
-// Run runs the batch until all is done, enough has failed, a run stands still or ctx is done.
+// Run runs the batch until all is done, enough has failed, one run has not ended after a minute, or ctx is done.
 func (b *Batch) Run(ctx context.Context) *Outcome {
 	var out Outcome
 	var mu sync.Mutex

@@ -52,7 +52,7 @@ type world struct {
 }
 
 // Run performs a schedule with a subject and judges it. It returns an error if the schedule makes no sense, if the
-// subject cannot be opened, or if the run stands still. Run may be called concurrently.
+// subject cannot be opened, or if the run does not end. Run may be called concurrently.
 func Run(subject workload.Subject, s *Schedule) (*Result, error) { return run(subject, s, false) }
 
 func run(subject workload.Subject, s *Schedule, traced bool) (*Result, error) {

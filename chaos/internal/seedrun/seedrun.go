@@ -12,8 +12,8 @@ import (
 // wait for something that virtual time can't bring, or one never waits.
 const StillFor = time.Minute
 
-// Ends calls do in a goroutine of its own. It reports false, and leaves that goroutine behind, if do has not returned
-// after the limit.
+// Ends calls do in another goroutine. It reports false, and leaves that goroutine behind, if do has not returned after
+// the limit.
 func Ends(limit time.Duration, do func()) bool {
 	ended := make(chan struct{})
 	go func() {
