@@ -59,7 +59,7 @@ func (s subject) Supports(kind history.Kind) error {
 	if kind == history.Plain || kind == history.Fenced && s.tokens {
 		return nil
 	}
-	return fmt.Errorf("%w: a program has no %s locks", workload.ErrUnsupported, kind)
+	return fmt.Errorf("%w: programs have plain and fenced locks, and this needs %s ones", workload.ErrUnsupported, kind)
 }
 
 // RenewsHolds implements workload.Renewer. A program that does not is a workload.Limited.

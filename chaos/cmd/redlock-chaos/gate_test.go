@@ -31,6 +31,7 @@ func TestTheGateRunsTheRecommendedScenarios(t *testing.T) {
 		"-dir", dir, "-scenario", "renewal,shared")
 	junit, err := os.ReadFile(filepath.Join(dir, "junit.xml"))
 	if status != exitUnknown || strings.Count(stdout, "SKIPPED") != 2 || err != nil ||
+		!strings.Contains(stdout, "\n2 runs: 2 skipped: ") || strings.Contains(stdout, "can't do this") ||
 		!strings.Contains(string(junit), "shared/seed-1") {
 		t.Errorf("status %d, %v: %s%s", status, err, stdout, stderr)
 	}

@@ -190,7 +190,7 @@ func runAs(ctx context.Context, command string, defaults, args []string, stdout,
 	end()
 	switch {
 	case rep == nil && errors.Is(err, workload.ErrUnsupported):
-		fmt.Fprintf(stdout, "SKIPPED: %s, seed %d: %v\n", r.scenario, r.seed, err)
+		fmt.Fprintf(stdout, "SKIPPED: %s, seed %d: %s\n", r.scenario, r.seed, lacks(err))
 		return exitUnknown
 	case rep == nil:
 		return setupFailed(stderr, err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -118,7 +119,7 @@ func (s *suite) run(ctx context.Context, cfg chaos.Config, replay func(scenario 
 	if err := s.write(junit, runs); err != nil {
 		m.worst = worse(m.worst, setupFailed(stderr, err))
 	}
-	fmt.Fprintf(stdout, "%d runs: %s\n", len(runs), junit)
+	fmt.Fprintf(stdout, "%d runs: %s: %s\n", len(runs), tally(runs), junit)
 	if shown := len(runs) - skipped(runs); shown == 0 && m.worst == exitPass {
 		fmt.Fprintln(stderr, "redlock-chaos: every scenario was skipped, so nothing was shown")
 		return exitUnknown
@@ -199,7 +200,7 @@ func (m *making) one(ctx context.Context, cfg chaos.Config, shared bool) (run re
 func (m *making) make(ctx context.Context, cfg chaos.Config, run *report.SuiteRun, stdout, stderr io.Writer) int {
 	rep, err := chaos.Run(ctx, cfg)
 	if rep == nil && errors.Is(err, workload.ErrUnsupported) {
-		run.Skipped = err.Error()
+		run.Skipped = lacks(err)
 		return exitPass
 	}
 	status := exitPass
@@ -236,6 +237,40 @@ func (s *suite) shrinkPlan(ctx context.Context, cfg chaos.Config, rep *chaos.Rep
 func worse(a, b int) int {
 	order := []int{exitPass, exitUnknown, exitSetup, exitViolation}
 	return order[max(slices.Index(order, a), slices.Index(order, b))]
+}
+
+// lacks is what the lock lacks, of an error of this kind.
+func lacks(err error) string {
+	_, what, _ := strings.Cut(err.Error(), workload.ErrUnsupported.Error()+": ")
+	return cmp.Or(what, err.Error())
+}
+
+// tally counts the verdicts, the worst first, and names the runs that neither passed nor were skipped.
+func tally(runs []report.SuiteRun) string {
+	const skipped, failed report.Verdict = "skipped", "failed"
+	named := make(map[report.Verdict][]string)
+	for i := range runs {
+		r, verdict := &runs[i], skipped
+		switch {
+		case r.Failed != "":
+			verdict = failed
+		case r.Report != nil:
+			verdict = r.Report.Verdict
+		}
+		named[verdict] = append(named[verdict], fmt.Sprintf("%s %d", r.Scenario, r.Seed))
+	}
+	var parts []string
+	for _, verdict := range []report.Verdict{report.Violation, failed, report.Unknown, report.Pass, skipped} {
+		part := fmt.Sprintf("%d %s", len(named[verdict]), verdict)
+		switch {
+		case len(named[verdict]) == 0:
+			continue
+		case verdict != report.Pass && verdict != skipped:
+			part += " (" + strings.Join(named[verdict], ", ") + ")"
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, ", ")
 }
 
 func skipped(runs []report.SuiteRun) int {
