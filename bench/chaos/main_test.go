@@ -78,7 +78,7 @@ func TestDefaultsAreTheUsualScenariosAndFourSubjects(t *testing.T) {
 	}
 }
 
-// The command is the one in docs/evidence/comparison.md, with a shorter run and fewer scenarios.
+// docs/evidence/comparison.md has the command, with longer runs of more scenarios.
 func TestTheCommandComparesOnRealServers(t *testing.T) {
 	redistest.Need(t)
 	t.Parallel() // a run mostly waits

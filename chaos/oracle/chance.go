@@ -22,8 +22,8 @@ func beyondChance(failed, judged int, allowed float64) bool {
 	return tail < chance
 }
 
-// unlucky reports whether chance explains one of so many waits, in which others got the key that often. It does if so
-// long a wait is to be expected of a lock that gives each waiter half of its fair share, at random.
+// unlucky reports whether a long wait may be bad luck. In it other waiters got the key so many times (grants), and the
+// run had so many waits. The measure is a lock that chooses at random and gives each waiter half of its fair share.
 func unlucky(waits, others, grants int) bool {
 	return float64(waits)*math.Pow(1-0.5/float64(others+1), float64(grants)) >= chance
 }

@@ -54,7 +54,7 @@ func Contexts(v *history.View, within time.Duration) []Violation {
 
 // Starved finds clients that got no lock although they asked for longer than bound with a majority in reach, while
 // every other client got at least ten. It also finds single acquisitions of this kind: see overtaken. A lock that
-// chooses among its waiters at random is not fair, but it is correct: chance must not explain what was found.
+// chooses its next holder at random is correct, so a wait that bad luck explains is no violation.
 func Starved(v *history.View, bound time.Duration) []Violation {
 	reach, still := newReach(v), newStandstill(v)
 	asked, got := make(map[int][]window), make(map[int]int)

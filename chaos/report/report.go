@@ -173,8 +173,8 @@ func (r *Report) ShowsNothing() bool {
 	return (r.Starved || r.Unjudged()) && r.Verdict == Unknown && !found
 }
 
-// Unjudged tells whether fewer than a hundred attempts, and less than a tenth, could be judged, or no operation of a
-// kind. The others fell in a time without a majority, or in one when the machine stood still.
+// Unjudged tells whether too few attempts could be judged, by a share of a tenth (see [oracle.Service.Enough]), or no
+// operation of a kind.
 func (r *Report) Unjudged() bool {
 	o := &r.Operated
 	return !r.Service.Enough(0.1) || o.Releases.Unjudged() || o.Extensions.Unjudged() || o.Holds.Unjudged()

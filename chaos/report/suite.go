@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -18,6 +19,24 @@ type SuiteRun struct {
 	Skipped string
 	// Failed is why it could not be made, or why its files could not be written.
 	Failed string
+}
+
+// The statuses of runs without a report.
+const (
+	Skipped Verdict = "skipped"
+	Failed  Verdict = "failed"
+)
+
+// Status is the run's verdict; without a report, that it failed or was skipped.
+func (s *SuiteRun) Status() Verdict {
+	switch {
+	case s.Report != nil:
+		return s.Report.Verdict
+	case s.Failed != "":
+		return Failed
+	default:
+		return Skipped
+	}
 }
 
 // WriteSuite writes the runs as one JUnit file with a case for each run and oracle, and one for each run's verdict.
@@ -92,11 +111,8 @@ func Markdown(w io.Writer, runs []SuiteRun) error {
 	for i := range runs {
 		s := &runs[i]
 		if s.Report == nil {
-			how, why := "skipped", s.Skipped
-			if s.Failed != "" {
-				how, why = "failed", s.Failed
-			}
-			fmt.Fprintf(&b, "| %s | %d | %s | | | | %s |\n", s.Scenario, s.Seed, how, cell(why))
+			why := cell(cmp.Or(s.Failed, s.Skipped))
+			fmt.Fprintf(&b, "| %s | %d | %s | | | | %s |\n", s.Scenario, s.Seed, s.Status(), why)
 			continue
 		}
 		r, why := s.Report, ""

@@ -125,7 +125,7 @@ func (b *Batch) Run(ctx context.Context) *Outcome {
 		if b.Progress != nil {
 			b.Progress(out.Done, len(out.Failures))
 		}
-		return !errors.Is(err, ErrStill) && (b.StopAfter <= 0 || len(out.Failures) < b.StopAfter)
+		return !errors.Is(err, ErrEndless) && (b.StopAfter <= 0 || len(out.Failures) < b.StopAfter)
 	})
 	slices.SortFunc(out.Failures, func(x, y Failure) int { return cmp.Compare(x.Seed, y.Seed) })
 	return &out

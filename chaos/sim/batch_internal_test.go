@@ -9,7 +9,7 @@ import (
 // A violation is shown also if an earlier schedule could not be judged, and that schedule is counted.
 func TestAScheduleThatCouldNotBeJudgedHidesNoViolation(t *testing.T) {
 	violation := []oracle.Violation{{Oracle: oracle.NameOverlap}}
-	o := &Outcome{Failures: []Failure{{Seed: 1, Err: ErrStill}, {Seed: 2, Violations: violation}}}
+	o := &Outcome{Failures: []Failure{{Seed: 1, Err: ErrEndless}, {Seed: 2, Violations: violation}}}
 	if f := o.worst(); f.Seed != 2 {
 		t.Errorf("seed %d is shown, want 2", f.Seed)
 	}

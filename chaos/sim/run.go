@@ -45,16 +45,16 @@ func Run(s *Schedule) (*Result, error) { return run(s, false) }
 // RunTraced is Run, and also records the masters' actions for [Timeline].
 func RunTraced(s *Schedule) (*Result, error) { return run(s, true) }
 
-// ErrStill is the error of a run that does not end.
-var ErrStill = errors.New("sim: the run stands still at one moment: a goroutine of the engine never waits")
+// ErrEndless is the error of a run that does not end.
+var ErrEndless = errors.New("sim: the run has not ended after a minute: a goroutine of the engine never waits")
 
 func run(s *Schedule, traced bool) (*Result, error) {
 	var (
 		res *Result
 		err error
 	)
-	if !seedrun.Ends(seedrun.StillFor, func() { res, err = perform(s, traced) }) {
-		return nil, ErrStill
+	if !seedrun.Ends(seedrun.Longest, func() { res, err = perform(s, traced) }) {
+		return nil, ErrEndless
 	}
 	return res, err
 }

@@ -76,8 +76,9 @@ func (s *scripts) load(text string) string {
 	if !ok {
 		sha, _ = hashes.LoadOrStore(text, sha1hex(text))
 	}
-	s.known[sha.(string)] = text //nolint:forcetypeassert // nothing else is stored
-	return sha.(string)          //nolint:forcetypeassert // nothing else is stored
+	name := sha.(string) //nolint:forcetypeassert // nothing else is stored
+	s.known[name] = text
+	return name
 }
 
 func sha1hex(text string) string {

@@ -63,7 +63,7 @@ func (s *session) arrive(b []byte, arrived int64) {
 		return
 	}
 	if len(s.in) == 0 {
-		s.in = b // without a copy
+		s.in = b // which nobody else has
 	} else {
 		s.in = append(s.in, b...)
 	}

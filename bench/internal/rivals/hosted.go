@@ -13,7 +13,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// askAgainEvery is the time after which a lock on a server that does not answer is asked for again.
+// askAgainEvery is the pause before the next try after a server has not answered.
 func askAgainEvery() time.Duration { return 20 * time.Millisecond }
 
 // EtcdMutex is concurrency.Mutex of etcd's own client, used as its documentation says. The holder has the lock until it

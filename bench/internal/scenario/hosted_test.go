@@ -77,7 +77,7 @@ func TestASubjectWithSeparateServersIsOpenedOnThem(t *testing.T) {
 			}
 		}
 	}
-	// Scenarios about the masters, their number or the way to them do not apply to it.
+	// A lock on another kind of server has no scenarios about masters, their number or the network.
 	for _, name := range []string{"slow", "spread", "masters", "renewed"} {
 		if find(t, name).Hosted {
 			t.Errorf("%s reports that subjects with separate servers take part", name)

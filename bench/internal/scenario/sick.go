@@ -49,8 +49,7 @@ func stopped(e *Env) ([]group, error) {
 	return groups, nil
 }
 
-// stop measures a subject, first with all servers and then from the moment at which the one with this role stands
-// still.
+// stop measures a subject, first with all servers and then while the one with this role is stopped.
 func (e *Env) stop(ctx context.Context, at place, role string) (out result.Slice, err error) {
 	err = with(ctx, at, func(c subject.Client) (err error) {
 		healthy, err := e.load(at.workers, at.prefix+"healthy:").Run(ctx, c, nil)

@@ -239,36 +239,30 @@ func worse(a, b int) int {
 	return order[max(slices.Index(order, a), slices.Index(order, b))]
 }
 
-// lacks is what the lock lacks, of an error of this kind.
+// lacks returns the reason in an error that matches workload.ErrUnsupported.
 func lacks(err error) string {
-	_, what, _ := strings.Cut(err.Error(), workload.ErrUnsupported.Error()+": ")
-	return cmp.Or(what, err.Error())
+	_, reason, _ := strings.Cut(err.Error(), workload.ErrUnsupported.Error()+": ")
+	return cmp.Or(reason, err.Error())
 }
 
-// tally counts the verdicts, the worst first, and names the runs that neither passed nor were skipped.
+// tally counts the runs by status, the worst first, and names those that neither passed nor were skipped.
 func tally(runs []report.SuiteRun) string {
-	const skipped, failed report.Verdict = "skipped", "failed"
 	named := make(map[report.Verdict][]string)
 	for i := range runs {
-		r, verdict := &runs[i], skipped
-		switch {
-		case r.Failed != "":
-			verdict = failed
-		case r.Report != nil:
-			verdict = r.Report.Verdict
-		}
-		named[verdict] = append(named[verdict], fmt.Sprintf("%s %d", r.Scenario, r.Seed))
+		r := &runs[i]
+		named[r.Status()] = append(named[r.Status()], fmt.Sprintf("%s %d", r.Scenario, r.Seed))
 	}
 	var parts []string
-	for _, verdict := range []report.Verdict{report.Violation, failed, report.Unknown, report.Pass, skipped} {
-		part := fmt.Sprintf("%d %s", len(named[verdict]), verdict)
-		switch {
-		case len(named[verdict]) == 0:
-			continue
-		case verdict != report.Pass && verdict != skipped:
-			part += " (" + strings.Join(named[verdict], ", ") + ")"
+	for _, status := range []report.Verdict{
+		report.Violation, report.Failed, report.Unknown, report.Pass, report.Skipped,
+	} {
+		if names := named[status]; len(names) > 0 {
+			part := fmt.Sprintf("%d %s", len(names), status)
+			if status != report.Pass && status != report.Skipped {
+				part += " (" + strings.Join(names, ", ") + ")"
+			}
+			parts = append(parts, part)
 		}
-		parts = append(parts, part)
 	}
 	return strings.Join(parts, ", ")
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// StillFor is how long, in real time, a run in virtual time may go on. It takes some milliseconds, unless goroutines
+// Longest is how long, in real time, a run in virtual time may go on. It takes some milliseconds, unless goroutines
 // wait for something that virtual time can't bring, or one never waits.
-const StillFor = time.Minute
+const Longest = time.Minute
 
 // Ends calls do in another goroutine. It reports false, and leaves that goroutine behind, if do has not returned after
 // the limit.

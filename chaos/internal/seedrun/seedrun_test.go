@@ -8,7 +8,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/internal/seedrun"
 )
 
-func TestARunThatStandsStillIsGivenUp(t *testing.T) {
+func TestARunThatDoesNotEndIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		block := make(chan struct{})
 		if seedrun.Ends(time.Minute, func() { <-block }) {
