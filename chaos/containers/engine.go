@@ -19,7 +19,7 @@ import (
 
 const (
 	// enginePatience bounds the first question to an engine.
-	enginePatience = 5 * time.Second
+	enginePatience = 20 * time.Second
 	// pullPatience bounds the pulling of an image. Without a bound Testcontainers tries a registry that can't be
 	// reached for a quarter of an hour.
 	pullPatience = 3 * time.Minute

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -51,7 +50,7 @@ func OpenExternal(ctx context.Context, o Options) (*Fleet, error) {
 			destructive: o.Destructive,
 		}
 		fleet.Masters = append(fleet.Masters, m)
-		ping, cancel := context.WithTimeout(ctx, 5*time.Second)
+		ping, cancel := context.WithTimeout(ctx, insistence)
 		err = m.client.Ping(ping).Err()
 		cancel()
 		if err != nil {

@@ -45,7 +45,7 @@ func runScript(ctx context.Context, c *commands, p Params) (Injection, error) {
 		defer cancel()
 		killer.Stop()
 		var err error
-		ended := machine.Poll(ctx, 5*time.Second, func() bool {
+		ended := machine.Poll(ctx, insistence, func() bool {
 			err = c.client.ScriptKill(ctx).Err()
 			return err == nil || strings.HasPrefix(err.Error(), "NOTBUSY")
 		})

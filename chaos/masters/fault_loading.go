@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"syscall"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -51,7 +50,7 @@ func load(ctx context.Context, m *process, _ Params) (Injection, error) {
 		return err
 	}
 	fail := func(err error, undo func(context.Context) error) (Injection, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), insistence)
 		defer cancel()
 		return Injection{}, errors.Join(err, undo(ctx))
 	}
@@ -89,7 +88,7 @@ func load(ctx context.Context, m *process, _ Params) (Injection, error) {
 		answer = m.client.Get(ctx, probe).Err()
 		return redis.HasErrorPrefix(answer, "LOADING")
 	}
-	if !machine.Poll(ctx, 5*time.Second, loads) {
+	if !machine.Poll(ctx, insistence, loads) {
 		return fail(answered("a GET", answer), heal)
 	}
 	return seen(heal, "process %d is gone, the next one answered: %v", pid, answer), nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/internal/machine"
 )
@@ -30,7 +29,7 @@ func failSave(ctx context.Context, m *process, _ Params) (Injection, error) {
 		err := m.client.ConfigSet(ctx, "save", "").Err()
 		// A save that is under way would put a dump where the directory was, which the server would find at its next
 		// start.
-		if !machine.Poll(ctx, 5*time.Second, func() bool {
+		if !machine.Poll(ctx, insistence, func() bool {
 			return m.says(ctx, "persistence", "rdb_bgsave_in_progress:0")
 		}) {
 			err = errors.Join(err, errors.New("misconf: a save does not end"))
@@ -46,7 +45,7 @@ func failSave(ctx context.Context, m *process, _ Params) (Injection, error) {
 		_ = m.client.BgSave(ctx).Err() // one may be under way
 		return m.says(ctx, "persistence", "rdb_last_bgsave_status:err")
 	}
-	if !machine.Poll(ctx, 5*time.Second, failed) {
+	if !machine.Poll(ctx, insistence, failed) {
 		return Injection{}, errors.Join(errors.New("the save did not fail"), heal(ctx))
 	}
 	return m.refuses(ctx, "MISCONF", heal)

@@ -10,7 +10,7 @@ import (
 const clockMark = "clock "
 
 // clockPatience is how long a child may take to say so.
-const clockPatience = 5 * time.Second
+const clockPatience = 30 * time.Second
 
 // SetClock makes the time of day of the child's clients wrong. It returns the time that the child has then. The child
 // must have been started with a Clock, and must not be stopped.

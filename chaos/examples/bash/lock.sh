@@ -93,7 +93,7 @@ everywhere() {
 		case $vote in
 		yes) yes+=("$m") ;;
 		no) no+=("$m") ;;
-		*) none+=("$m") ;;
+		none) none+=("$m") ;; # anything else is the end of a line whose beginning came too late
 		esac
 	done
 	exec {votes}<&-
@@ -113,7 +113,12 @@ acquire() {
 	fi
 	((${#yes[@]} + ${#no[@]} >= quorum)) || why=no-quorum
 	printf '{"id":%s,"error":"%s","message":"%s of %s masters"}\n' "$id" "$why" "${#yes[@]}" "${#masters[@]}"
-	everywhere ask_release "$key" "$owner" "$ttl" "${yes[@]}" # the others have no key, or set_key takes it back
+	# The others have no key, or set_key takes it back. A vote that came too late to be read may be a yes.
+	local m keys=()
+	for m in "${masters[@]}"; do
+		[[ " ${no[*]} ${none[*]} " == *" $m "* ]] || keys+=("$m")
+	done
+	everywhere ask_release "$key" "$owner" "$ttl" "${keys[@]}"
 }
 
 # operate HOW ID KEY OWNER TTL: an extension or a release.

@@ -16,7 +16,7 @@ const lasting = time.Hour
 func longLived(ctx context.Context, fleet *masters.Fleet) []map[string]time.Duration {
 	out := make([]map[string]time.Duration, len(fleet.Masters))
 	for i, m := range fleet.Masters {
-		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), endPatience)
 		keys, err := masters.Keyspace(bounded, m)
 		cancel()
 		if err != nil {

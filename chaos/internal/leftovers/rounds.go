@@ -138,7 +138,7 @@ func (s *Search) look(ctx context.Context) footprint {
 func (s *Search) countConnections(ctx context.Context) int {
 	all := 0
 	for i, m := range s.Fleet.Masters {
-		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), endPatience)
 		n, err := masters.Connections(bounded, m)
 		cancel()
 		if err != nil {
