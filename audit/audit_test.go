@@ -228,7 +228,8 @@ func TestAServersClockAndDiskStateAreJudged(t *testing.T) {
 	}{
 		{
 			"an hour ahead",
-			liar{skew: func(t time.Time) time.Time { return t.Add(time.Hour) }},
+			// A busy machine measures it a little wrong.
+			liar{skew: func(t time.Time) time.Time { return t.Add(time.Hour + time.Second/2) }},
 			audit.Risk,
 			"Its clock is off by 1h0m0",
 		},
