@@ -19,7 +19,7 @@ func TestSuitesAreOneFileAndOneTable(t *testing.T) {
 	dir := t.TempDir()
 	table := filepath.Join(dir, "summary.md")
 	status, stdout, stderr := execute(t.Context(), t, "run", "-backend", "embedded", "-quiet", "-dir", dir, "-ttl",
-		"10s", "-subject", "quorum-of-two",
+		"10s", "-subject", "quorum-of-one",
 		"-scenario", "shared,bridge", "-seeds", "3..4", "-duration", "4s", "-markdown", table, "-failfast")
 	if status != 1 {
 		t.Fatalf("status %d: %s%s", status, stdout, stderr)
