@@ -68,8 +68,9 @@ func TestAViolatingPlanIsShrunkToTheStepsThatItNeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	early := rep.Violations[0].At < int64(time.Second) // later, on a busy machine, the end can't be cut
 	if p := smaller.Plan; len(p.Steps) != 2 || p.Steps[0].Fault != "guilty" || p.Steps[1].Fault != "guilty" ||
-		time.Duration(p.Duration) >= 3*time.Second {
+		early && time.Duration(p.Duration) >= 3*time.Second {
 		t.Errorf("it still has %v in %v", p.Steps, time.Duration(p.Duration))
 	}
 	again, err := plan.ParseFile(filepath.Join(cfg.Dir, "smaller", chaos.SmallerPlan), cfg.Plan.Own...)

@@ -161,6 +161,7 @@ type Child struct {
 	checked  Resource
 	plain    Resource
 	said     chan string   // the child's messages before it begins: hello, ready
+	setting  sync.Mutex    // only one call sets the clock, since the answers don't say to which they belong
 	clock    chan string   // what it says of its clock after that was set
 	exited   chan struct{} // closed when the process has ended and everything it wrote is recorded
 

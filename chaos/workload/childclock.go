@@ -13,12 +13,14 @@ const clockMark = "clock "
 const clockPatience = 30 * time.Second
 
 // SetClock makes the time of day of the child's clients wrong. It returns the time that the child has then. The child
-// must have been started with a Clock, and must not be stopped.
+// must have been started with a Clock, and must not be stopped. Calls at the same time are made one after the other.
 func (c *Child) SetClock(s ClockSetting) (has string, err error) {
 	line, err := json.Marshal(map[string]ClockSetting{"clock": s})
 	if err != nil {
 		return "", fmt.Errorf("workload: child: %w", err)
 	}
+	c.setting.Lock()
+	defer c.setting.Unlock()
 	select {
 	case <-c.clock: // of an earlier call that did not wait for it
 	default:

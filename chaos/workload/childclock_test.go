@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -67,6 +68,18 @@ func TestTheClockOfAClientInAProcessIsSetAndRunsFast(t *testing.T) {
 		t.Fatalf("it has %q, %v", has, err)
 	}
 	eventually(t, ahead(-time.Hour))
+	var setters sync.WaitGroup
+	for range 5 { // a fault may begin while the one before is still undone
+		setters.Go(func() {
+			for range 100 {
+				if _, err := child.SetClock(workload.ClockSetting{Ahead: -time.Hour}); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	setters.Wait()
 	// It gains a day in each second.
 	fast := workload.ClockSetting{Ahead: -time.Hour, Gain: 86400, Since: time.Now().UnixNano()}
 	if _, err := child.SetClock(fast); err != nil {
