@@ -3,8 +3,7 @@
 package sim_test
 
 const (
-	raced     = false
-	replayed  = 100
-	schedules = 300
-	harmless  = most
+	raced    = false
+	replayed = 100
+	harmless = most
 )

@@ -8,8 +8,6 @@ const (
 	raced = true
 	// replayed is how many seeds of each profile are run twice.
 	replayed = 30
-	// schedules is how many of each profile must keep every promise.
-	schedules = 80
 	// harmless is how many schedules that show a mistake are run without it.
 	harmless = 100
 )

@@ -3,10 +3,12 @@ package sim_test
 import (
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/seed-624411e5/redlock/chaos/sim"
+	"github.com/seed-624411e5/redlock/chaos/sim/spec"
 	"github.com/seed-624411e5/redlock/internal/soak"
 )
 
@@ -25,84 +27,86 @@ func complain(t *testing.T, b *sim.Batch, out *sim.Outcome) {
 	}
 }
 
-func TestNoPromiseIsBrokenInsideTheAssumptions(t *testing.T) {
-	for _, p := range sim.Profiles() {
-		if !p.Promised {
-			continue
-		}
-		n := soak.Or(schedules, 50*schedules) // of each profile
-		switch {
-		case p.Name == "cohorts", p.Name == "long": // each takes twenty times as long
-			n /= 5
-		case testing.Short():
-			n = min(schedules, 180)
-		}
-		if p.Name == "neighbours" {
-			n /= 10 // each takes as long as a hundred others
-		}
-		b := &sim.Batch{Profile: p, First: 1_000_000, N: n}
-		out := b.Run(t.Context())
-		complain(t, b, out)
-		t.Logf("%s: %d schedules, %d events, %+v", p.Name, out.Done, out.Steps, out.Counts)
-		if out.Done != n {
-			t.Errorf("%s: %d schedules of %d were run", p.Name, out.Done, n)
-		}
-	}
+type draw struct {
+	profile string
+	n       int
+	atLeast sim.Counts
 }
 
-// TestSchedulesContainDifficultEvents shows that the schedules contain difficult events. The required
-// minimum of each count is about a third of its usual value.
-func TestSchedulesContainDifficultEvents(t *testing.T) {
-	if raced {
-		t.Skip("it counts what schedules do, which the race detector changes nothing of")
-	}
-	asked := make(map[string]bool) // each count is required by at least one profile
-	for _, tt := range []struct {
-		profile string
-		n       int
-		atLeast sim.Counts
-	}{
-		{"within", 2000, sim.Counts{
-			Acquired: 2500, Fenced: 150, Shared: 100, Exclusive: 70, ManyKeys: 50, Extended: 500, Renewed: 400,
-			Contended: 1000, Split: 200, NoQuorum: 100, Ended: 500, Repaired: 150, Unanswered: 2000,
-			HeldBack: 800, Spikes: 2000, Stragglers: 5000, LateServed: 400, Repeated: 500, Discarded: 500, Guarded: 300,
-			Called: 1000, Pauses: 150, Faults: 1000, Expired: 1, Lost: 20,
-			CutShort: 250, LateGrants: 900, Refused: 20_000, Mixed: 230, DownAtOnce: 90, ExtendedLate: 160,
-			Shorter: 130, PartlyGone: 12,
-			RepairSilent: 15, RepairedBeside: 9, KeptOn: 50, Joined: 15, ReleasedAmid: 1, Graced: 700, WonInGrace: 25,
-			AtBound:       140,
-			BrokenBetween: 20, CounterLost: 1, CounterRepaired: 4, Unheard: 900, NotifiedDead: 60, Divided: 180,
-			LeftQueue: 3000, Polite: 2000,
-			TriedAgain: 20, ReadLate: 500, Overtook: 20, KeptOut: 100,
-		}},
-		{"tokens", 400, sim.Counts{
-			Raised: 250, RaiseRefused: 70, SameNumber: 80, FencedAgain: 350, BetweenTwo: 70, StoodStill: 4,
-			Retained: 1400, LateTokens: 40,
-			GaveWay: 240,
-		}},
-		{"margins", 2000, sim.Counts{MajorityGone: 120, LateTimer: 1, Graceless: 1, Expired: 1, PutOff: 200}},
-		{"restarts", 300, sim.Counts{RolledBack: 60, Loading: 5, Suspended: 25}},
-		{"long", 20, sim.Counts{Long: 3}},
-		{"refusals", 400, sim.Counts{Refusing: 200, Denied: 200, Dialled: 1000, Redialled: 50}},
-		{"membership", 400, sim.Counts{Old: 200, Both: 500, New: 300, Bridged: 12, OneSet: 500, RaisedBoth: 60}},
-		{"cohorts", 200, sim.Counts{Passed: 300, WithTokens: 50}},
-		{"neighbours", 30, sim.Counts{QuietHolds: 20, QuietFree: 800, Crowded: 500, Retold: 15, Queued: 1000}},
-		{"generations", 400, sim.Counts{Announced: 120, Outdated: 200}},
-	} {
-		out := (&sim.Batch{Profile: profile(tt.profile), First: 1, N: tt.n}).Run(t.Context())
+// drawn is how many schedules of each profile the tests run, and how much has to happen in them: about a third of what
+// usually does.
+var drawn = []draw{
+	{"within", 2000, sim.Counts{
+		Acquired: 2500, Fenced: 150, Shared: 100, Exclusive: 70, ManyKeys: 50, Extended: 500, Renewed: 400,
+		Contended: 1000, Split: 200, NoQuorum: 100, Ended: 500, Repaired: 150, Unanswered: 2000,
+		HeldBack: 800, Spikes: 2000, Stragglers: 5000, LateServed: 400, Repeated: 500, Discarded: 500, Guarded: 300,
+		Called: 1000, Pauses: 150, Faults: 1000, Expired: 1, Lost: 20,
+		CutShort: 250, LateGrants: 900, Refused: 20_000, Mixed: 230, DownAtOnce: 90, ExtendedLate: 160,
+		Shorter: 130, PartlyGone: 12,
+		RepairSilent: 15, RepairedBeside: 9, KeptOn: 50, Joined: 15, ReleasedAmid: 1, Graced: 700, WonInGrace: 25,
+		AtBound:       140,
+		BrokenBetween: 20, CounterLost: 1, CounterRepaired: 4, Unheard: 900, NotifiedDead: 60, Divided: 180,
+		LeftQueue: 3000, Polite: 2000,
+		TriedAgain: 20, ReadLate: 500, Overtook: 20, KeptOut: 100,
+	}},
+	{"tokens", 400, sim.Counts{
+		Raised: 250, RaiseRefused: 70, SameNumber: 80, FencedAgain: 350, BetweenTwo: 70, StoodStill: 4,
+		Retained: 1400, LateTokens: 40,
+		GaveWay: 240,
+	}},
+	{"margins", 2000, sim.Counts{MajorityGone: 120, LateTimer: 1, Graceless: 1, Expired: 1, PutOff: 200}},
+	{"restarts", 300, sim.Counts{RolledBack: 60, Loading: 5, Suspended: 25}},
+	{"long", 20, sim.Counts{Long: 3}},
+	{"refusals", 400, sim.Counts{Refusing: 200, Denied: 200, Dialled: 1000, Redialled: 50}},
+	{"membership", 400, sim.Counts{Old: 200, Both: 500, New: 300, Bridged: 12, OneSet: 500, RaisedBoth: 60}},
+	{"cohorts", 200, sim.Counts{Passed: 300, WithTokens: 50}},
+	{"neighbours", 30, sim.Counts{QuietHolds: 20, QuietFree: 800, Crowded: 500, Retold: 15, Queued: 1000}},
+	{"slow-clients", 300, sim.Counts{}},
+	{"full", 300, sim.Counts{}},
+	{"generations", 400, sim.Counts{Announced: 120, Outdated: 200}},
+}
+
+// TestNoPromiseIsBrokenInsideTheAssumptions also shows that the schedules contain difficult events.
+func TestNoPromiseIsBrokenInsideTheAssumptions(t *testing.T) {
+	happened, judged := make(map[string]bool), make(map[string]int)
+	few := raced || testing.Short()
+	for _, tt := range drawn {
+		n := soak.Or(tt.n, 10*tt.n)
+		if few {
+			n = tt.n / 10
+		}
+		b := &sim.Batch{Profile: profile(tt.profile), First: 1, N: n}
+		out := b.Run(t.Context())
+		complain(t, b, out)
+		t.Logf("%s: %d schedules, %d events, %+v", tt.profile, out.Done, out.Steps, out.Counts)
+		if out.Done != n {
+			t.Errorf("%s: %d schedules of %d were run", tt.profile, out.Done, n)
+		}
+		for kind, steps := range out.Judged {
+			judged[kind] += steps
+		}
 		got, want := reflect.ValueOf(out.Counts), reflect.ValueOf(tt.atLeast)
 		for i := range got.NumField() {
 			name := got.Type().Field(i).Name
-			if asked[name] = asked[name] || want.Field(i).Int() > 0; got.Field(i).Int() < want.Field(i).Int() {
-				t.Errorf("%s: %s: %d in %d schedules, want at least %d", tt.profile, name, got.Field(i).Int(),
-					out.Done, want.Field(i).Int())
+			happened[name] = happened[name] || want.Field(i).Int() > 0
+			if !few && got.Field(i).Int() < want.Field(i).Int() {
+				t.Errorf("%s: %s: %d, want at least %d", tt.profile, name, got.Field(i).Int(), want.Field(i).Int())
 			}
 		}
-		t.Logf("%s: %+v", tt.profile, out.Counts)
 	}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[sim.Counts]()) {
-		if !asked[f.Name] {
+		if !happened[f.Name] {
 			t.Errorf("nothing is asked of %s", f.Name)
+		}
+	}
+	for _, p := range sim.Profiles() {
+		if p.Promised && !slices.ContainsFunc(drawn, func(d draw) bool { return d.profile == p.Name }) {
+			t.Errorf("no schedule of %s is run", p.Name)
+		}
+	}
+	for kind := range spec.Kinds {
+		if judged[kind.String()] == 0 {
+			t.Errorf("the specification has judged no step of the kind %q", kind)
 		}
 	}
 }
