@@ -19,7 +19,7 @@ const (
 	roundPatience = 60 * time.Second
 	// roundTTL is the ttl of locks in rounds. A client may keep state until the ttl has passed.
 	roundTTL = time.Second
-	// endPatience is how much longer the clients may take to end a round.
+	// endPatience is how much longer the clients may take to end a round, and how long a master to answer.
 	endPatience = 30 * time.Second
 	// tidyUp is how long a lock may take to clean up what ended with the ttl.
 	tidyUp = 200 * time.Millisecond
