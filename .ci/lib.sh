@@ -19,7 +19,7 @@ failed() {
 	failures+=("$1")
 	{
 		echo "FAILED: $1"
-		{ grep -aE '^ *--- FAIL|_test\.go:[0-9]+: |^FAIL[[:space:]]|^panic: |FAILED|LEFT OUT|^[^ ]*: error' "$2" | head -n 30 || tail -n 5 "$2"; } | cut -c 1-300 | sed 's/^/    /'
+		{ grep -aE '^ *--- FAIL|_test\.go:[0-9]+: |^FAIL[[:space:]]|^panic: |FAILED|LEFT OUT|^[^ ]*: error' "$2" | head -n 30 || tail -n 5 "$2"; } | cut -c 1-1000 | sed 's/^/    /'
 	} >>"$scratch/failures"
 }
 

@@ -255,6 +255,63 @@ func TestAQuorumOfMastersAlwaysGetsTheRequest(t *testing.T) {
 	}
 }
 
+// refuseTo answers acquisitions of one key with an error, after this time.
+func refuseTo(m *fake, k string, after time.Duration) {
+	m.Behave(func(r *single.Request) act {
+		if r.Op == single.Acquire && r.Keys[0] == k {
+			return act{After: after, Err: errSilent}
+		}
+		return act{}
+	})
+}
+
+// TestASlowMasterIsAskedWhenOthersFail has masters that fail when a slow one has been spared.
+func TestASlowMasterIsAskedWhenOthersFail(t *testing.T) {
+	for _, tt := range []struct {
+		each []time.Duration
+		fail int
+	}{
+		{[]time.Duration{0, 0, lag}, 1}, {[]time.Duration{0, 0, 0, lag, lag}, 1}, {[]time.Duration{0, 0, 0, 0, lag}, 2},
+	} {
+		c := load{each: tt.each}
+		c.during = func(t *testing.T, l *redlock.Locker, masters fakes) {
+			for i := range tt.fail {
+				refuseTo(masters[i], key, time.Millisecond)
+			}
+			lock, err := l.TryAcquire(t.Context(), key, longTTL)
+			if err != nil {
+				t.Errorf("%v: a majority would have answered: %v", tt.each, err)
+				return
+			}
+			must(t, lock.Release(t.Context()))
+			settle(10 * time.Second) // until the slow ones have caught up
+			for i, m := range masters {
+				if holder := m.Holder(); holder != "" {
+					t.Errorf("%v: master %d keeps the key for %q", tt.each, i, holder)
+				}
+			}
+		}
+		c.run(t)
+	}
+}
+
+// TestASlowMasterIsNotAskedForACallerWhoHasGivenUp has a master that fails only then.
+func TestASlowMasterIsNotAskedForACallerWhoHasGivenUp(t *testing.T) {
+	c := load{each: []time.Duration{0, 0, lag}}
+	c.during = func(t *testing.T, l *redlock.Locker, masters fakes) {
+		refuseTo(masters[1], key, 100*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		_, err := l.TryAcquire(ctx, key, longTTL)
+		is(t, err, context.DeadlineExceeded)
+		settle(10 * time.Second)
+		if n := asksFor(masters[2], single.Acquire, key); n != 0 {
+			t.Errorf("the slow master got %d requests of a caller who had given up", n)
+		}
+	}
+	c.run(t)
+}
+
 // Requests for a lock that is held go to a master however busy it is.
 func TestExtensionsAndReleasesGoToSlowMastersToo(t *testing.T) {
 	c := load{each: []time.Duration{0, 0, 0, lag, lag}}

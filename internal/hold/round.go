@@ -22,6 +22,7 @@ type round struct {
 	ballots   []ballot
 	votes     Votes
 	verdict   Verdict
+	spared    uint64             // masters that were not asked, because they are far behind the others
 	repairs   bool               // if it is won, masters that have lost the key get it back
 	hurried   bool               // it waits no longer for masters that are late; see internal/contend
 	verifies  bool               // it asks whether the key is there, by an extension that extends nothing
@@ -125,7 +126,7 @@ func (r *round) Ended(c *lane.Call) {
 	vote := r.voteOf(c)
 	r.observeVote(c, vote)
 	h.handle.Answered(c, vote == Refused)
-	if r.countLocked(c.Index, vote) {
+	if r.countLocked(c.Index, vote) && !r.askSparedLocked(&after) {
 		after.decided = r
 	}
 	if r.request.Op == single.Acquire {

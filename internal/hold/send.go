@@ -55,6 +55,7 @@ func (r *round) issueLocked(after *effects) {
 			}
 		case behind&(1<<i) != 0:
 			b.Err, b.ended = single.ErrBehind, true
+			r.spared |= 1 << i
 			decided = r.countLocked(i, Unknown) || decided
 			r.observeVote(&b.Call, Unknown)
 		default:
@@ -84,6 +85,28 @@ func (r *round) issueLocked(after *effects) {
 	}
 }
 
+// askSparedLocked opens a lost round again, and asks the masters that it spared: too many of the others have failed
+// since it began. It reports false if that can't help.
+func (r *round) askSparedLocked(after *effects) bool {
+	h := r.hold
+	if r.verdict != NoQuorum || r.spared == 0 || h.state.Over() {
+		return false
+	}
+	deadline := r.sent().Add(h.terms.Timeout)
+	r.verdict = Open
+	r.votes.Unknown &^= r.spared
+	for i := range r.ballots {
+		if r.spared&(1<<i) != 0 {
+			s, b := &h.states[i], &r.ballots[i]
+			b.Err, b.ended, b.vote, b.Deadline = nil, false, Pending, deadline
+			s.last = &b.Call
+			s.trace.Setting()
+		}
+	}
+	after.send, after.ready, r.spared = r, r.spared, 0
+	return true
+}
+
 // EveryMaster is a bit for each master that there may be.
 const EveryMaster = ^uint64(0)
 
@@ -93,7 +116,8 @@ const maxBehind = 20 * time.Millisecond
 // behind finds the masters with a much longer queue than the quickest quorum. That quorum decides rounds. So under
 // load, callers would outrun the other masters more and more, until these answer every request too late. An
 // acquisition that is not sent need not be released either, so a spared master can catch up. A quorum always gets the
-// request. Operations of existing holds are always sent.
+// request, and if too many of it fail, the others get it too (askSparedLocked). Operations of existing holds are always
+// sent.
 func (e *Env) behind(now time.Time) (masters uint64) {
 	var space [9]time.Duration
 	waits, worst := space[:0], time.Duration(0)
