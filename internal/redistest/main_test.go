@@ -47,6 +47,7 @@ type fakeTB struct {
 }
 
 func (f *fakeTB) Helper()          {}
+func (f *fakeTB) Name() string     { return "TestFake" }
 func (f *fakeTB) Cleanup(g func()) { f.cleanups = append(f.cleanups, g) }
 func (f *fakeTB) Errorf(format string, args ...any) {
 	f.errors = append(f.errors, fmt.Sprintf(format, args...))

@@ -14,7 +14,7 @@ const (
 	// withoutServer in the environment, set to 1, leaves out the tests that need a server.
 	withoutServer = "REDLOCK_NO_SERVER"
 	// leftOut is an environment variable with the name of a file. Each test that is left out adds a line to the file,
-	// with the reason.
+	// with the reason, a tab and its name.
 	leftOut = "REDISTEST_LEFT_OUT"
 	// instructions say how to get a server.
 	instructions = "NO SERVER. Tests need redis-server or valkey-server: ./test finds or fetches one, " +
@@ -43,7 +43,7 @@ func NothingTested(tb TB, why any) {
 	if noServer {
 		why = "a redis-server or valkey-server"
 	}
-	note(why)
+	note(tb.Name(), why)
 	tb.Skipf("SKIPPED, NOTHING WAS TESTED: %v", why)
 }
 
@@ -72,7 +72,7 @@ func firstOfRun() bool {
 }
 
 // note adds a line to the list of tests that were left out.
-func note(why any) {
+func note(test string, why any) {
 	path := os.Getenv(leftOut)
 	if path == "" {
 		return
@@ -83,7 +83,7 @@ func note(why any) {
 		return
 	}
 	defer file.Close()
-	_, _ = fmt.Fprintln(file, strings.ReplaceAll(fmt.Sprint(why), "\n", " "))
+	_, _ = fmt.Fprintf(file, "%s\t%s\n", strings.Join(strings.Fields(fmt.Sprint(why)), " "), test)
 }
 
 // forgetResult prevents the go command from caching this program's result: it would say "ok (cached)" even with a

@@ -24,6 +24,7 @@ import (
 // link the testing package, and so that property tests can pass their own T.
 type TB interface {
 	Helper()
+	Name() string
 	Cleanup(func())
 	Errorf(format string, args ...any)
 	Fatalf(format string, args ...any)
