@@ -178,6 +178,11 @@ func (r *round) observeVote(c *lane.Call, vote Vote) {
 func (r *round) announce() {
 	if watch := r.hold.env.Watch; watch != nil {
 		facts := r.facts()
+		for i := range r.ballots {
+			if r.spared&(1<<i) != 0 {
+				watch.Voted(&facts, i, Unknown, single.ErrBehind)
+			}
+		}
 		watch.Decided(&facts)
 	}
 	if r.request.Op == single.Release {

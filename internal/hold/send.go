@@ -57,7 +57,6 @@ func (r *round) issueLocked(after *effects) {
 			b.Err, b.ended = single.ErrBehind, true
 			r.spared |= 1 << i
 			decided = r.countLocked(i, Unknown) || decided
-			r.observeVote(&b.Call, Unknown)
 		default:
 			b.Deadline = now.Add(h.terms.Timeout)
 			b.Unqueued = r.request.Op == single.Release && !h.queued && !s.queued && s.trace.Level < Unsure
@@ -85,26 +84,50 @@ func (r *round) issueLocked(after *effects) {
 	}
 }
 
-// askSparedLocked opens a lost round again, and asks the masters that it spared: too many of the others have failed
-// since it began. It reports false if that can't help.
-func (r *round) askSparedLocked(after *effects) bool {
+// askSparedLocked opens a lost round again, and asks masters that it spared, if it can win with them: too many of the
+// others have failed since it began.
+func (r *round) askSparedLocked(after *effects) (asks bool) {
 	h := r.hold
 	if r.verdict != NoQuorum || r.spared == 0 || h.state.Over() {
 		return false
 	}
 	deadline := r.sent().Add(h.terms.Timeout)
-	r.verdict = Open
-	r.votes.Unknown &^= r.spared
+	masters := r.promptLocked(deadline)
+	atBest := r.votes
+	atBest.Unknown &^= masters
+	atBest.Granted = EveryMaster &^ (atBest.Refused | atBest.Unknown)
+	if h.env.Judge(r.request.Op, atBest) != Won {
+		return false
+	}
+	r.verdict, r.votes.Unknown = Open, atBest.Unknown
 	for i := range r.ballots {
-		if r.spared&(1<<i) != 0 {
+		if masters&(1<<i) != 0 {
 			s, b := &h.states[i], &r.ballots[i]
 			b.Err, b.ended, b.vote, b.Deadline = nil, false, Pending, deadline
 			s.last = &b.Call
 			s.trace.Setting()
 		}
 	}
-	after.send, after.ready, r.spared = r, r.spared, 0
+	after.send, after.ready = r, masters
+	r.spared &^= masters
 	return true
+}
+
+// lateBy is how many times as long as estimated a spared master may take to answer. Behind the request comes its
+// release, and the next rounds may need that master too. With more requests than it can answer in time, it answers none
+// in time, and the holds that it has lose it.
+const lateBy = 4
+
+// promptLocked returns the spared masters that can be expected to answer before the deadline.
+func (r *round) promptLocked(deadline time.Time) (masters uint64) {
+	masters = r.spared
+	now := time.Now()
+	for i, lane := range r.hold.env.Lanes {
+		if lateBy*(lane.Backlog(now)+lane.RTT()) > deadline.Sub(now) {
+			masters &^= 1 << i
+		}
+	}
+	return masters
 }
 
 // EveryMaster is a bit for each master that there may be.
