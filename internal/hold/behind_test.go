@@ -1,6 +1,7 @@
 package hold_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,13 +93,14 @@ func (v *votes) observe(e redlock.Event) {
 const (
 	// The tests' load asks for another lock every loadEvery, loadN times.
 	loadEvery = 2 * time.Millisecond
-	loadN     = 1000
+	loadN     = 500
 )
 
 // load is a test's load.
 type load struct {
 	each    []time.Duration                                      // how long each master takes for a request
 	hide    bool                                                 // from the engine that they are behind
+	timeout time.Duration                                        // of a request; 0: a second
 	joint   bool                                                 // the first half are the old masters
 	toomuch bool                                                 // for a quorum too, so that locks are not granted
 	during  func(t *testing.T, l *redlock.Locker, masters fakes) // called once the slow ones have fallen behind
@@ -116,10 +118,11 @@ func (c load) run(t *testing.T) (acquires, releases *votes) {
 				voters[i] = hidden{s}
 			}
 		}
-		opts := redlock.Options{Clock: newClock(), RequestTimeout: time.Second, Observer: func(e redlock.Event) {
+		opts := redlock.Options{Clock: newClock(), RequestTimeout: cmp.Or(c.timeout, time.Second)}
+		opts.Observer = func(e redlock.Event) {
 			acquires.observe(e)
 			releases.observe(e)
-		}}
+		}
 		l, err := redlock.New(voters, opts)
 		if half := len(voters) / 2; c.joint {
 			l, err = redlock.NewJoint(voters[:half], voters[half:], opts)

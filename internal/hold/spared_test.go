@@ -19,6 +19,9 @@ func fails(m *fake, after time.Duration, keys ...string) {
 	})
 }
 
+// longTimeout is more than enough for a master that is behind.
+const longTimeout = 10 * time.Second
+
 // TestASlowMasterIsAskedWhenOthersFail has masters that fail when a slow one has been spared. Each votes once.
 func TestASlowMasterIsAskedWhenOthersFail(t *testing.T) {
 	for _, tt := range []struct {
@@ -27,7 +30,7 @@ func TestASlowMasterIsAskedWhenOthersFail(t *testing.T) {
 	}{
 		{[]time.Duration{0, 0, lag}, 1}, {[]time.Duration{0, 0, 0, lag, lag}, 1}, {[]time.Duration{0, 0, 0, 0, lag}, 2},
 	} {
-		c := load{each: tt.each}
+		c := load{each: tt.each, timeout: longTimeout}
 		c.during = func(t *testing.T, l *redlock.Locker, masters fakes) {
 			for i := range tt.fail {
 				fails(masters[i], time.Millisecond, key)
@@ -38,7 +41,7 @@ func TestASlowMasterIsAskedWhenOthersFail(t *testing.T) {
 				return
 			}
 			must(t, lock.Release(t.Context()))
-			settle(10 * time.Second) // until the slow ones have caught up
+			settle(longTimeout) // until the slow ones have caught up
 			for i, m := range masters {
 				if holder := m.Holder(); holder != "" {
 					t.Errorf("%v: master %d keeps the key for %q", tt.each, i, holder)
@@ -71,9 +74,9 @@ func TestASlowMasterIsNotAskedInVain(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := load{each: []time.Duration{0, 0, lag}}
+			c := load{each: []time.Duration{0, 0, lag}, timeout: longTimeout, joint: tt.joint}
 			if tt.joint {
-				c = load{each: []time.Duration{0, 0, 0, 0, 0, lag}, joint: true}
+				c.each = []time.Duration{0, 0, 0, 0, 0, lag}
 			}
 			c.during = func(t *testing.T, l *redlock.Locker, masters fakes) {
 				tt.fail(masters)
@@ -82,7 +85,7 @@ func TestASlowMasterIsNotAskedInVain(t *testing.T) {
 				if lock, err := l.TryAcquire(ctx, key, longTTL); err == nil {
 					t.Errorf("got %v", lock)
 				}
-				settle(10 * time.Second)
+				settle(longTimeout)
 				if n := asksFor(masters[len(masters)-1], single.Acquire, key); n != 0 {
 					t.Errorf("the slow master got %d requests", n)
 				}
@@ -99,7 +102,7 @@ func TestAMasterThatOnlyReportsErrorsDoesNotDrownASlowOne(t *testing.T) {
 	c := load{each: []time.Duration{0, 0, lag}, toomuch: true}
 	c.during = func(_ *testing.T, _ *redlock.Locker, masters fakes) { fails(masters[0], 0) }
 	acquires, releases := c.run(t)
-	if releases.by[slow] < 100 || 3*releases.silent[slow] > releases.by[slow] || len(acquires.spared) < 100 {
+	if releases.by[slow] < 50 || 3*releases.silent[slow] > releases.by[slow] || len(acquires.spared) < 50 {
 		t.Errorf("it did not answer %d of %d releases in time, and %d of %d acquisitions; it was spared %d",
 			releases.silent[slow], releases.by[slow], acquires.silent[slow], acquires.by[slow], len(acquires.spared))
 	}
