@@ -22,7 +22,6 @@ type round struct {
 	ballots   []ballot
 	votes     Votes
 	verdict   Verdict
-	spared    uint64             // masters that were not asked, because they are far behind the others
 	repairs   bool               // if it is won, masters that have lost the key get it back
 	hurried   bool               // it waits no longer for masters that are late; see internal/contend
 	verifies  bool               // it asks whether the key is there, by an extension that extends nothing
@@ -33,8 +32,9 @@ type round struct {
 // ballot is one master's part of a round.
 type ballot struct {
 	lane.Call
-	vote  Vote
-	ended bool // the call is over and its result may be read
+	vote   Vote
+	ended  bool // the call is over and its result may be read
+	spared bool // the master was not asked, because it is far behind the others
 }
 
 // decisionObserver is notified when a round has been decided. It is called without the lock's mutex, from any
@@ -179,7 +179,7 @@ func (r *round) announce() {
 	if watch := r.hold.env.Watch; watch != nil {
 		facts := r.facts()
 		for i := range r.ballots {
-			if r.spared&(1<<i) != 0 {
+			if r.ballots[i].spared {
 				watch.Voted(&facts, i, Unknown, single.ErrBehind)
 			}
 		}

@@ -54,8 +54,7 @@ func (r *round) issueLocked(after *effects) {
 				h.env.Registry.Leave(&h.entry)
 			}
 		case behind&(1<<i) != 0:
-			b.Err, b.ended = single.ErrBehind, true
-			r.spared |= 1 << i
+			b.Err, b.ended, b.spared = single.ErrBehind, true, true
 			decided = r.countLocked(i, Unknown) || decided
 		default:
 			b.Deadline = now.Add(h.terms.Timeout)
@@ -88,7 +87,7 @@ func (r *round) issueLocked(after *effects) {
 // others have failed since it began.
 func (r *round) askSparedLocked(after *effects) (asks bool) {
 	h := r.hold
-	if r.verdict != NoQuorum || r.spared == 0 || h.state.Over() {
+	if r.verdict != NoQuorum || h.state.Over() {
 		return false
 	}
 	deadline := r.sent().Add(h.terms.Timeout)
@@ -103,13 +102,12 @@ func (r *round) askSparedLocked(after *effects) (asks bool) {
 	for i := range r.ballots {
 		if masters&(1<<i) != 0 {
 			s, b := &h.states[i], &r.ballots[i]
-			b.Err, b.ended, b.vote, b.Deadline = nil, false, Pending, deadline
+			b.Err, b.ended, b.spared, b.vote, b.Deadline = nil, false, false, Pending, deadline
 			s.last = &b.Call
 			s.trace.Setting()
 		}
 	}
 	after.send, after.ready = r, masters
-	r.spared &^= masters
 	return true
 }
 
@@ -120,11 +118,10 @@ const lateBy = 4
 
 // promptLocked returns the spared masters that can be expected to answer before the deadline.
 func (r *round) promptLocked(deadline time.Time) (masters uint64) {
-	masters = r.spared
 	now := time.Now()
 	for i, lane := range r.hold.env.Lanes {
-		if lateBy*(lane.Backlog(now)+lane.RTT()) > deadline.Sub(now) {
-			masters &^= 1 << i
+		if r.ballots[i].spared && lateBy*(lane.Backlog(now)+lane.RTT()) <= deadline.Sub(now) {
+			masters |= 1 << i
 		}
 	}
 	return masters
