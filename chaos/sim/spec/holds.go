@@ -33,6 +33,7 @@ type hold struct {
 	token, spare      uint64 // the caller's; the last that may follow
 	raises            int
 	freed, done, gone bool // its caller releases; Done has closed; a majority has not got it any more
+	twin              bool // its owner has asked for two holds at once, and an answer does not say for which it is
 }
 
 // round is one operation on all masters.
@@ -74,6 +75,10 @@ func (s *Spec) send(x *Step) string {
 	}
 	if h == nil {
 		h = &hold{client: c}
+		for _, o := range c.holds {
+			two := o.ask == nil && o.left == 0 && o.rounds[0].request.Owner == r.Owner
+			o.twin, h.twin = o.twin || two, h.twin || two
+		}
 		s.holds[name{r.Owner, r.Hold}], c.holds = h, append(c.holds, h)
 	}
 	rd, known := h.find(x)
@@ -101,6 +106,9 @@ func (s *Spec) send(x *Step) string {
 	}
 	h.busy, rd.sent, h.may = h.busy|bit, rd.sent|bit, h.may|bit&mask(r.Op == single.Acquire || r.Repair)
 	s.messages[x.Message].hold, s.messages[x.Message].round = h, rd
+	if h.twin && r.Op != single.Acquire {
+		s.Passed, why = s.Passed+1, ""
+	}
 	return why
 }
 
@@ -192,7 +200,11 @@ func (s *Spec) answered(x *Step) string {
 		switch {
 		case !slices.Equal(a.request.Keys, ask.Names):
 		case x.Error == None && x.Owner == a.request.Owner && (h.ask == nil || h.freed):
-			return s.taken(x, h, ask)
+			if !h.twin {
+				return s.taken(x, h, ask)
+			}
+			s.Passed++
+			return ""
 		case x.Error == None || x.Granted&^a.granted != 0 || x.Refused&^a.refused != 0:
 		case x.Error == Expired && a.won > 0, x.Error == NoQuorum && !h.quorum(x.Granted),
 			x.Error == Held && a.refused != 0 && h.quorums(a.granted|a.refused) > 0:

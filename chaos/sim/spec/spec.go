@@ -6,9 +6,10 @@
 // each of them, and its model follows.
 //
 // [Spec.Passed] counts the steps that are not judged: wait queues, which only decide who tries; generations; Inspect
-// and Transfer; kept keys (MinHold); a release without an earlier acquisition; errors that come from no round. Masters'
-// replies about shared and exclusive keys are judged, but not their data. A missing step is not noticed: package oracle
-// judges liveness.
+// and Transfer; kept keys (MinHold); a release without an earlier acquisition; errors that come from no round; and
+// extensions, releases and callers of holds that one owner has acquired at the same time, because an answer names the
+// owner alone. Masters' replies about shared and exclusive keys are judged, but not their data. A missing step is not
+// noticed: package oracle judges liveness.
 package spec
 
 import (

@@ -104,6 +104,14 @@ func fenced(said uint64, tokens ...uint64) *stream {
 	return s.add(spec.Step{Kind: spec.Answered, At: 3 * ms, Call: 1, Owner: "o", Bound: bound, Token: said})
 }
 
+// reentered is one owner that asks for two holds at once, and gets the first.
+func reentered() *stream {
+	first, second := request(single.Acquire, "o"), request(single.Acquire, "o")
+	first.Kind, first.Hold, second.Kind, second.Hold = single.Exclusive, "1", single.Exclusive, "2"
+	s := new(stream).asks(0, 1, false).exchange(1*ms, 0, 0, first, granted(0)).exchange(1*ms, 0, 1, first, granted(0))
+	return s.asks(0, 2, false).exchange(2*ms, 0, 0, second, granted(0)).answered(3*ms, bound)
+}
+
 // refusals name a stream and the reason for its refusal. An allowed stream has no reason.
 var refusals = map[string]struct {
 	stream *stream
@@ -120,7 +128,8 @@ var refusals = map[string]struct {
 	"an owner that is used again": {
 		acquires(1*ms, 0).exchange(bound, 0, 1, request(single.Acquire, "o"), granted(0)), "the owner was used before",
 	},
-	"nobody asked": {new(stream).sent(0, 0, 0, request(single.Acquire, "o")), "nobody has asked"},
+	"one owner with two holds at once": {reentered(), ""},
+	"nobody asked":                     {new(stream).sent(0, 0, 0, request(single.Acquire, "o")), "nobody has asked"},
 	"another's owner": {
 		acquires(1*ms, 0).asks(1, 2, false).sent(5*ms, 1, 1, request(single.Acquire, "o")), "another client's",
 	},
