@@ -264,7 +264,7 @@ func pause(ctx context.Context) { pauseFor(ctx, 20*time.Millisecond) }
 
 func pauseFor(ctx context.Context, d time.Duration) { machine.SleepUntil(ctx, time.Now().Add(d)) }
 
-// insistence is how long a server may take for what it normally does at once. A context may allow less.
+// insistence is the most time for a server to do something that takes no time normally. A context may allow less.
 const insistence = 30 * time.Second
 
 // insist repeats an idempotent call until it succeeds, because a busy server, or a busy machine,

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// fails answers acquisitions with an error, after this time: of all keys, or of one.
+// fails makes a master answer acquisitions with an error after this time: of all keys, or of the one that is given.
 func fails(m *fake, after time.Duration, keys ...string) {
 	m.Behave(func(r *single.Request) act {
 		if r.Op == single.Acquire && (len(keys) == 0 || r.Keys[0] == keys[0]) {

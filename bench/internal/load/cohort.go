@@ -74,7 +74,7 @@ func (c Cohort) Run(ctx context.Context, clients []subject.Client) (Passed, erro
 	return r.passed(elapsed), nil
 }
 
-// nobody is the number of the holder and of the last holder before the first grant.
+// nobody is in the place of a client's number before the first grant.
 const nobody = -1
 
 // cohort is a running Cohort. Only the holder of the key writes last, left and moves, so the lock itself orders the

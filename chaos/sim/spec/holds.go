@@ -33,7 +33,7 @@ type hold struct {
 	token, spare      uint64 // the caller's; the last that may follow
 	raises            int
 	freed, done, gone bool // its caller releases; Done has closed; a majority has not got it any more
-	twin              bool // its owner has asked for two holds at once, and an answer does not say for which it is
+	twin              bool // its owner asks for another at the same time; an answer does not say which it is for
 }
 
 // round is one operation on all masters.
@@ -70,8 +70,7 @@ func (s *Spec) send(x *Step) string {
 	s.messages = append(s.messages, message{request: r})
 	h := s.holds[name{r.Owner, r.Hold}]
 	if r.Op > single.Raise || r.Keep > 0 || h == nil && r.Op == single.Release {
-		s.Passed++
-		return ""
+		return s.pass()
 	}
 	if h == nil {
 		h = &hold{client: c}
@@ -107,7 +106,7 @@ func (s *Spec) send(x *Step) string {
 	h.busy, rd.sent, h.may = h.busy|bit, rd.sent|bit, h.may|bit&mask(r.Op == single.Acquire || r.Repair)
 	s.messages[x.Message].hold, s.messages[x.Message].round = h, rd
 	if h.twin && r.Op != single.Acquire {
-		s.Passed, why = s.Passed+1, ""
+		return s.pass()
 	}
 	return why
 }
@@ -150,8 +149,7 @@ func (s *Spec) read(x *Step) string {
 	msg, bit := &s.messages[x.Message], uint64(1)<<x.Master
 	h, rd, r := msg.hold, msg.round, msg.request
 	if h == nil {
-		s.Passed++
-		return ""
+		return s.pass()
 	}
 	why := first(rule{h.busy&bit == 0, "the message has ended before"},
 		rule{!x.Failed && (!msg.replied || msg.reply != x.Reply), "the master has not given this reply"})
@@ -199,12 +197,10 @@ func (s *Spec) answered(x *Step) string {
 		a := h.rounds[0]
 		switch {
 		case !slices.Equal(a.request.Keys, ask.Names):
+		case x.Error == None && x.Owner == a.request.Owner && h.twin:
+			return s.pass()
 		case x.Error == None && x.Owner == a.request.Owner && (h.ask == nil || h.freed):
-			if !h.twin {
-				return s.taken(x, h, ask)
-			}
-			s.Passed++
-			return ""
+			return s.taken(x, h, ask)
 		case x.Error == None || x.Granted&^a.granted != 0 || x.Refused&^a.refused != 0:
 		case x.Error == Expired && a.won > 0, x.Error == NoQuorum && !h.quorum(x.Granted),
 			x.Error == Held && a.refused != 0 && h.quorums(a.granted|a.refused) > 0:

@@ -8,7 +8,7 @@ import (
 
 // A specification that is as long as the engine would not be read.
 func TestTheRulesStayShort(t *testing.T) {
-	const most = 450
+	const most = 444
 	lines := 0
 	for _, file := range []string{"spec.go", "masters.go", "holds.go"} {
 		text, err := os.ReadFile(file)
