@@ -144,9 +144,14 @@ func (a *generator) crowd(least, most, key int) Crowd {
 	return c
 }
 
-// victimBound is how long an acquisition of a free key may take: some round trips, and the commands of others.
+// victimBound is how long an acquisition of a free key may take: some round trips, the commands of others, and a slow
+// master's answer.
 func (s *Schedule) victimBound() time.Duration {
-	return 50*time.Millisecond + 10*s.Net.MaxDelay + 100*s.Net.Service
+	bound := 50*time.Millisecond + 10*s.Net.MaxDelay + 100*s.Net.Service
+	if slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Kind == Slow }) {
+		bound += s.minTimeout()
+	}
+	return bound
 }
 
 // victims asks the oracle, if there are any in the schedule. A release that a blip has lost keeps its

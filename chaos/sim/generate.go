@@ -44,8 +44,12 @@ func (a *generator) schedule() *Schedule {
 	a.contended = a.contended || a.one(4, "contended")
 	s := &Schedule{Seed: seeds.Draw(a.t, "seed")}
 	a.addMasters(s)
-	if a.crowds {
+	switch {
+	case a.crowds:
 		a.neighbouring(s)
+		return s
+	case a.lagging:
+		a.lags(s)
 		return s
 	}
 	a.addClients(s)

@@ -27,6 +27,8 @@ func (p *Profile) share() int {
 		return 0
 	case p.long || p.crowds:
 		return 1
+	case p.lagging:
+		return 4
 	case p.exchanges:
 		return 8
 	default:

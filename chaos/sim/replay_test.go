@@ -47,7 +47,7 @@ func parallel(n int, f func(seed uint64)) {
 func TestSeedsReplayByteForByte(t *testing.T) {
 	for _, p := range []string{
 		"within", "tokens", "membership", "generations", "margins", "restarts", "long",
-		"neighbours",
+		"neighbours", "lagging",
 	} {
 		n := replayed
 		if os.Getenv("REDLOCK_SOAK") != "" {
@@ -58,7 +58,7 @@ func TestSeedsReplayByteForByte(t *testing.T) {
 			n /= 4 // they are more than twice as long
 		case "long":
 			n /= 30
-		case "neighbours":
+		case "neighbours", "lagging":
 			n /= 15
 		}
 		parallel(n, func(seed uint64) {

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/internal/seedrun"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
@@ -144,13 +145,32 @@ func (w *world) play() error {
 	return w.shutDown()
 }
 
-// troubled reports whether anything can go wrong in the run, so that no client is promised a
-// majority.
+// troubled reports whether so much can go wrong in the run that no client is promised a majority.
 func (w *world) troubled() bool {
 	n := &w.plan.Net
-	return slices.ContainsFunc(w.plan.Faults, func(f Fault) bool { return f.Kind != Blip }) ||
-		n.Spike+n.LoseRequest+n.LoseReply+n.Reset > 0
+	if n.Spike+n.LoseRequest+n.LoseReply+n.Reset > 0 {
+		return true
+	}
+	hit := 0
+	for i := range w.masters {
+		if slices.ContainsFunc(w.plan.Faults, func(f Fault) bool { return w.hinders(&f, i) }) {
+			hit++
+		}
+	}
+	return hit > len(w.masters)-redlock.Quorum(len(w.masters)) || hit > 0 && w.plan.Exchange != nil
 }
+
+// hinders reports whether a master may not answer in time because of a fault.
+func (w *world) hinders(f *Fault, master int) bool {
+	if f.Kind == Blip || f.Kind == Slow && lateness*f.Amount <= w.plan.minTimeout() {
+		return false
+	}
+	return f.Master == All || f.Master == master
+}
+
+// lateness is how many times as long as one message of a slow master its answer may take: it comes back behind an
+// acquisition and its release.
+const lateness = 8
 
 // keeps reports whether the only fault is full masters, which must not end a lock that is held and
 // renewed. A client that is forgotten in an exchange loses its locks.
@@ -319,14 +339,9 @@ func (w *world) grace() time.Duration {
 func (w *world) requestTimeout() time.Duration {
 	var longest time.Duration
 	for _, c := range w.clients {
-		longest = max(longest, c.timeout(w.plan.maxTTL()))
+		longest = max(longest, c.plan.timeout(w.plan.maxTTL()))
 	}
 	return longest
-}
-
-// timeout returns the timeout of the client's requests for locks with this ttl.
-func (c *client) timeout(ttl time.Duration) time.Duration {
-	return cmp.Or(c.plan.Timeout, min(max(ttl/20, 10*time.Millisecond), time.Second))
 }
 
 // strayFor is how many times the time it had left a repeated request may be late.

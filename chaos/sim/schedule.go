@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -194,6 +195,25 @@ type Fault struct {
 	Unguarded bool `json:"unguarded,omitempty"`
 	// Second makes At count from the beginning of the second part of an exchange.
 	Second bool `json:"second,omitempty"`
+}
+
+// timeout returns the timeout of the client's requests for locks with this ttl.
+func (c *Client) timeout(ttl time.Duration) time.Duration {
+	return cmp.Or(c.Timeout, min(max(ttl/20, 10*time.Millisecond), time.Second))
+}
+
+// minTimeout is the shortest timeout of a request.
+func (s *Schedule) minTimeout() time.Duration {
+	shortest := time.Second
+	for i := range s.Clients {
+		c := &s.Clients[i]
+		for _, task := range c.all() {
+			for k := range task {
+				shortest = min(shortest, c.timeout(task[k].TTL))
+			}
+		}
+	}
+	return shortest
 }
 
 // maxTTL is the longest ttl that any session requests.

@@ -97,7 +97,7 @@ func (f *flight) ended(err error) {
 		switch {
 		case c.Request.Op == single.Acquire:
 			add(&counts.Stragglers, o.settled)
-			add(&counts.ReadLate, err == nil && l.w.now-f.begun > int64(l.client.timeout(c.Request.TTL)))
+			add(&counts.ReadLate, err == nil && l.w.now-f.begun > int64(l.client.plan.timeout(c.Request.TTL)))
 		case c.Request.Op != single.Extend || o.hold == nil:
 		default:
 			add(&counts.RepairSilent, c.Request.Repair && err != nil)

@@ -61,6 +61,7 @@ var drawn = []draw{
 	{"membership", 400, sim.Counts{Old: 200, Both: 500, New: 300, Bridged: 12, OneSet: 500, RaisedBoth: 60}},
 	{"cohorts", 200, sim.Counts{Passed: 300, WithTokens: 50}},
 	{"neighbours", 30, sim.Counts{QuietHolds: 20, QuietFree: 800, Crowded: 500, Retold: 15, Queued: 1000}},
+	{"lagging", 40, sim.Counts{QuietFree: 4000, Faults: 90}},
 	{"slow-clients", 300, sim.Counts{}},
 	{"full", 300, sim.Counts{}},
 	{"generations", 400, sim.Counts{Announced: 120, Outdated: 200}},

@@ -39,12 +39,6 @@ func (m *slow) Do(ctx context.Context, batch []*single.Call) {
 	}
 }
 
-// hidden is a slow master that hides its backlog from the Locker, so that the Locker never spares it.
-type hidden struct{ *slow }
-
-func (hidden) Gather() {}
-func (hidden) Pace()   {}
-
 // asksFor counts the requests of this kind for one key that have arrived.
 func asksFor(m *fake, op single.Op, key string) int {
 	m.Mu.Lock()
@@ -99,7 +93,6 @@ const (
 // load is a test's load.
 type load struct {
 	each    []time.Duration                                      // how long each master takes for a request
-	hide    bool                                                 // from the engine that they are behind
 	timeout time.Duration                                        // of a request; 0: a second
 	joint   bool                                                 // the first half are the old masters
 	toomuch bool                                                 // for a quorum too, so that locks are not granted
@@ -113,10 +106,7 @@ func (c load) run(t *testing.T) (acquires, releases *votes) {
 	bubble(t, len(c.each), func(t *testing.T, masters fakes) {
 		voters := make([]redlock.Master, len(masters))
 		for i, m := range masters {
-			s := &slow{m, c.each[i], make(chan struct{}, 1)}
-			if voters[i] = s; c.hide {
-				voters[i] = hidden{s}
-			}
+			voters[i] = &slow{m, c.each[i], make(chan struct{}, 1)}
 		}
 		opts := redlock.Options{Clock: newClock(), RequestTimeout: cmp.Or(c.timeout, time.Second)}
 		opts.Observer = func(e redlock.Event) {
@@ -153,6 +143,7 @@ func (c load) run(t *testing.T) (acquires, releases *votes) {
 
 const lag = 10 * time.Millisecond // of a slow master: a hundred requests a second, of a thousand that come
 
+// Its control is the mutant spares-nobody.
 func TestSlowMastersGetFewerRequestsAndStillVote(t *testing.T) {
 	for _, lags := range [][2]time.Duration{{lag, lag}, {lag / 2, 2 * lag}} {
 		each := []time.Duration{0, 0, 0, lags[0], lags[1]}
@@ -183,18 +174,6 @@ func TestSlowMastersGetFewerRequestsAndStillVote(t *testing.T) {
 			if released := releases.by[master]; released != asked {
 				t.Errorf("%s was asked for %d locks and for %d releases", master, asked, released)
 			}
-		}
-	}
-
-	// The control: a Locker that sees no backlog spares no master, and the masters that could not keep up answer
-	// every request too late.
-	acquires, releases := load{each: []time.Duration{0, 0, 0, lag, lag}, hide: true}.run(t)
-	for _, master := range []string{"m4:6379", "m5:6379"} {
-		asked, silent := acquires.by[master]+releases.by[master], acquires.silent[master]+releases.silent[master]
-		if acquires.by[master] != loadN || silent < asked/2 {
-			t.Errorf("%s was not to be spared: asked for %d locks of %d; no answer in time to %d requests of %d: "+
-				"this test shows nothing",
-				master, acquires.by[master], loadN, silent, asked)
 		}
 	}
 }

@@ -114,7 +114,7 @@ func (r *round) askSparedLocked(after *effects) (asks bool) {
 // lateBy is how many times as long as estimated a spared master may take to answer. Behind the request comes its
 // release, and the next rounds may need that master too. With more requests than it can answer in time, it answers none
 // in time, and the holds that it has lose it.
-const lateBy = 4
+const lateBy = 3
 
 // promptLocked returns the spared masters that can be expected to answer before the deadline.
 func (r *round) promptLocked(deadline time.Time) (masters uint64) {

@@ -164,11 +164,12 @@ func (l *Lane) Queued() bool { return l.queued.Load() > 0 }
 // flooded a slow master before its late answers could show that it was slow.
 func (l *Lane) Backlog(now time.Time) time.Duration {
 	queued := l.queued.Load()
-	if queued == 0 || l.paced != nil { // calls that a paced master has not called for yet are no backlog
+	since := l.sending.Load()
+	if queued == 0 || since == 0 && l.paced != nil { // what a paced master is about to call for is no backlog
 		return 0
 	}
 	wait := time.Duration(l.took.Load()) * time.Duration(queued/maxBatch+1)
-	if since := l.sending.Load(); since != 0 {
+	if since != 0 {
 		wait = max(wait, time.Duration(now.UnixNano()-since)) // the master may have stopped since then
 	}
 	return wait

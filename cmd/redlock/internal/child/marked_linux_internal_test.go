@@ -163,13 +163,13 @@ func TestHazard93AShellDoesNotSeeItsJobStopped(t *testing.T) {
 		args      []string
 		processes int
 	}{
-		"that waits for it":   {[]string{bash, "-c", `set -m; sleep 60 & wait`}, 2},
-		"that runs it":        {[]string{bash, "-c", `set -m; sleep 60; echo over`}, 2},
-		"that leads no group": {[]string{"timeout", "100", bash, "-c", `set -m; sleep 60; echo over`}, 3},
+		"that waits for it":   {[]string{bash, "-c", `set -m; sleep 3600 & wait`}, 2},
+		"that runs it":        {[]string{bash, "-c", `set -m; sleep 3600; echo over`}, 2},
+		"that leads no group": {[]string{"timeout", "3600", bash, "-c", `set -m; sleep 3600; echo over`}, 3},
 		"under another, with its own": {
 			[]string{
-				"timeout", "100", bash, "-c",
-				`set -m; timeout 90 bash -c 'set -m; sleep 60; echo over' & wait; echo over`,
+				"timeout", "3600", bash, "-c",
+				`set -m; timeout 3600 bash -c 'set -m; sleep 3600; echo over' & wait; echo over`,
 			}, 5,
 		},
 	} {
