@@ -10,6 +10,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/internal/patient"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/workload"
+	"github.com/seed-624411e5/redlock/internal/soak"
 )
 
 // growing has runs of the scenario one after the other, because they look at the heap of this process.
@@ -21,7 +22,10 @@ func growing(s workload.Subject) chaos.Config {
 }
 
 func TestCorrectLocksDoNotGrow(t *testing.T) { //nolint:paralleltest // see growing
-	for _, s := range []workload.Subject{chaos.Redlock(), controls.Pooling()} {
+	for i, s := range []workload.Subject{chaos.Redlock(), controls.Pooling()} {
+		if !soak.Today(i, 2) {
+			continue
+		}
 		t.Run(s.Name(), func(t *testing.T) {
 			rep := runNow(t, growing(s))
 			mustPass(t, rep)
@@ -33,9 +37,11 @@ func TestCorrectLocksDoNotGrow(t *testing.T) { //nolint:paralleltest // see grow
 }
 
 func TestALockThatKeepsSomethingOfEachHoldIsConvicted(t *testing.T) { //nolint:paralleltest // see growing
-	for name, what := range map[string]string{
-		"memory-of-each-hold": "kB of heap", "connection-at-times": "connections",
-	} {
+	for i, grows := range [][2]string{{"memory-of-each-hold", "kB of heap"}, {"connection-at-times", "connections"}} {
+		if !soak.Today(i, 2) {
+			continue
+		}
+		name, what := grows[0], grows[1]
 		t.Run(name, func(t *testing.T) {
 			e, err := controls.FindEntry(name)
 			if err != nil {

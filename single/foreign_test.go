@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/soak"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -249,7 +250,7 @@ func TestHazard35NoOperationChangesForeignData(t *testing.T) {
 		cases++
 		seen[fmt.Sprint(c.at, c.shape, c.request.Op, c.request.Kind)] = true
 	}
-	rounds := 40
+	rounds := soak.Or(20, 40)
 	if testing.Short() {
 		rounds = 10
 	}

@@ -2,7 +2,10 @@
 // so.
 package soak
 
-import "os"
+import (
+	"os"
+	"time"
+)
 
 // On reports whether REDLOCK_SOAK is 1.
 func On() bool { return os.Getenv("REDLOCK_SOAK") == "1" }
@@ -14,3 +17,6 @@ func Or[T any](usual, all T) T {
 	}
 	return usual
 }
+
+// Today reports whether the case of this number is tried: with time all are, and otherwise one of n, each day the next.
+func Today(number, n int) bool { return On() || number%n == time.Now().YearDay()%n }

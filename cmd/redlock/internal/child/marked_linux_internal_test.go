@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/seed-624411e5/redlock/internal/soak"
 )
 
 // sleeper starts a process with this environment.
@@ -177,7 +179,7 @@ func TestHazard93AShellDoesNotSeeItsJobStopped(t *testing.T) {
 	}
 }
 
-// stopAndGoOn stops a command of so many processes and continues it, a hundred times. All processes must survive.
+// stopAndGoOn stops a command of so many processes and continues it, many times. All processes must survive.
 func stopAndGoOn(t *testing.T, args []string, processes int) {
 	t.Helper()
 	mark := "MARK=" + strconv.Itoa(os.Getpid()) + "/" + strings.ReplaceAll(t.Name(), "/", "-")
@@ -206,7 +208,7 @@ func stopAndGoOn(t *testing.T, args []string, processes int) {
 		}
 	}
 	reach(0, "S")
-	for i := range 100 {
+	for i := range soak.Or(20, 100) {
 		if err := p.halt(); err != nil {
 			t.Fatal(err)
 		}
