@@ -34,11 +34,13 @@ func (a *generator) lags(s *Schedule) {
 	slow := a.number("slow master", 0, n-1)
 	s.Faults = append(s.Faults, Fault{
 		Kind: Slow, Client: All, Master: slow, At: 20*time.Millisecond + a.upTo("at", 200*time.Millisecond),
-		For: 100*time.Millisecond + a.upTo("for", time.Second), Amount: 10*time.Millisecond + a.upTo("amount", a.ttl/250),
+		For:    100*time.Millisecond + a.upTo("for", time.Second),
+		Amount: 10*time.Millisecond + a.upTo("amount", a.ttl/250),
 	})
 	for i := range (n - 1) / 2 {
 		s.Faults = append(s.Faults, Fault{
-			Kind: Crash, Client: All, Master: (slow + 1 + i) % n, At: s.Faults[0].At + a.upTo("after", 300*time.Millisecond),
+			Kind: Crash, Client: All, Master: (slow + 1 + i) % n,
+			At:  s.Faults[0].At + a.upTo("after", 300*time.Millisecond),
 			For: time.Millisecond + a.upTo("down for", 300*time.Millisecond),
 		})
 	}

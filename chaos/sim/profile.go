@@ -136,10 +136,13 @@ var changes = []struct {
 		"neighbours", "within", "within the assumptions, with quiet locks next to crowds of the same client",
 		func(p *Profile) { p.crowds, p.faults = true, nil },
 	},
-	{"lagging", "within", "within the assumptions, with a master that answers late while others crash", func(p *Profile) {
-		p.masters, p.ttls, p.faults, p.lagging = []int{5, 3}, []time.Duration{5 * time.Second}, nil, true
-		p.kinds = []history.Kind{history.Plain, history.Plain, history.Fenced}
-	}},
+	{
+		"lagging", "within", "within the assumptions, with a master that answers late while others crash",
+		func(p *Profile) {
+			p.masters, p.ttls, p.faults, p.lagging = []int{5, 3}, []time.Duration{5 * time.Second}, nil, true
+			p.kinds = []history.Kind{history.Plain, history.Plain, history.Fenced}
+		},
+	},
 	{"clock-steps", "within", "outside the assumptions: masters' clocks are set", func(p *Profile) {
 		p.Promised, p.faults = false, []FaultKind{Step, Step, Step, Pause, CutRequests}
 	}},
