@@ -254,7 +254,11 @@ func listen(tb testing.TB, s *redistest.Server, waiters ...string) <-chan string
 			if err != nil {
 				return
 			}
-			heard <- message.Channel[len("redlock:free:"):] + " " + message.Payload
+			select {
+			case heard <- message.Channel[len("redlock:free:"):] + " " + message.Payload:
+			case <-ctx.Done(): // the test has failed, and nobody wants to know
+				return
+			}
 		}
 	}()
 	tb.Cleanup(func() {
