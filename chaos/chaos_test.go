@@ -42,8 +42,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, toxileak.Known()...)
 }
 
-// quick shortens the waits of a run; the bounds that it checks are unchanged. One acquisition is enough: tests say
-// themselves what has to happen in their short runs.
+// quick shortens the waits of a run; the bounds that it checks are unchanged. One acquisition is enough, because each
+// test checks that its short run shows something.
 var quick = chaos.Limits{Orphan: time.Second, Tail: 300 * time.Millisecond, Enough: 1}
 
 // run makes one run, with files in a directory of the test's own, and checks that nothing else is left of it.
@@ -121,7 +121,7 @@ func clean(t *testing.T, cfg chaos.Config, runs func(chaos.Config) *chaos.Report
 	return rep
 }
 
-// check judges the history of a run by itself. It must not find what the run did not.
+// check judges the history of a run by itself. It must not find anything that the run has not found.
 func check(t *testing.T, rep *chaos.Report, l chaos.Limits) {
 	t.Helper()
 	j, err := chaos.Check(rep.History, l, rep.Inside)
@@ -317,8 +317,8 @@ func TestEmbeddedMastersNeedNoInstallation(t *testing.T) {
 	}
 }
 
-// TestBrokenLocksAreCaughtOnRealServers has the quick ones of the negative controls; the command runs all. To build a
-// mutant takes longer than to catch it, so one of two is tried.
+// TestBrokenLocksAreCaughtOnRealServers has the quick ones of the negative controls; the command runs all.
+// Building a mutant takes longer than catching it, so one in two is tried, each day the other.
 func TestBrokenLocksAreCaughtOnRealServers(t *testing.T) {
 	t.Parallel()
 	mutants := 0
@@ -327,13 +327,14 @@ func TestBrokenLocksAreCaughtOnRealServers(t *testing.T) {
 		if c.Duration > 5*time.Second || err == nil { // those of the catalogue have a test of their own
 			continue
 		}
-		if c.Mutant != "" {
-			if mutants++; mutant.Built() == "" && !soak.Today(mutants, 2) {
+		elsewhere := c.Mutant != "" && mutant.Built() == "" // in a build with the mutant
+		if elsewhere {
+			if mutants++; !soak.Today(mutants, 2) {
 				continue
 			}
 		}
 		t.Run(c.Subject.Name(), func(t *testing.T) {
-			if c.Mutant != "" && mutant.Built() == "" {
+			if elsewhere {
 				t.Parallel()
 				mutanttest.Within(t, c.Mutant)
 				return

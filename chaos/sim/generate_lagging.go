@@ -2,17 +2,16 @@ package sim
 
 import "time"
 
-// lags draws quiet locks, a master that answers late for a while, and crashes of others meanwhile. A majority is always
-// in reach, and answers within the request timeout. So each attempt must succeed, although a slow master is spared at
-// first. No key is used twice, because a master that comes back may still have it for a moment.
+// lags draws quiet locks. One master answers late for a while, and others crash meanwhile. A majority always answers
+// within the request timeout, so each attempt must succeed, although a slow master is spared at first. No key is used
+// twice, because a master that comes back may still have it for a moment.
 func (a *generator) lags(s *Schedule) {
 	s.Net = Net{MinDelay: 20*time.Microsecond + a.upTo("min delay", 300*time.Microsecond)}
 	s.Net.MaxDelay = s.Net.MinDelay + a.upTo("delay spread", 200*time.Microsecond)
 	key := 0
 	quiet := func() Session {
-		s := Session{Keys: []int{key}, TTL: a.ttl, Quiet: true, Kind: pick(a, "kind", a.kinds)}
 		key++
-		return s
+		return Session{Keys: []int{key}, TTL: a.ttl, Quiet: true, Kind: pick(a, "kind", a.kinds)}
 	}
 	for range a.number("clients", 1, 2) {
 		c := Client{PPM: a.rate("client ppm", a.clientPPM)}

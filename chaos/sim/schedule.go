@@ -8,8 +8,9 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
-// Schedule is one run as data. Nothing but a Schedule decides what happens. What the encoding may omit, Shrink may
-// leave out, except for fields with the tag shrink:"round", which only become rounder, and shrink:"-", which stay.
+// Schedule is one run as data. Nothing but a Schedule decides what happens. Shrink may leave
+// out each field that the encoding may omit. It makes fields with the tag shrink:"round" only rounder, and keeps those
+// with shrink:"-".
 type Schedule struct {
 	// Seed decides everything that the other fields leave open: the delay and the fate of each
 	// message, the jitter, and the order of events at one instant.

@@ -484,7 +484,7 @@ func leaving(t *testing.T, n, survivors int, held []redlock.Option, kind func(i 
 func TestHazard101ManyCancelledWaitersCostTheMastersAsMuchAsOne(t *testing.T) {
 	for end, contexts := range endsOfCrowds {
 		crowd := soak.Or(200, 1000)
-		if end == "deadlines in turn" { // a few heirs that ask too soon are lost in the rest
+		if end == "deadlines in turn" { // of fewer waiters, those that ask too soon add too little
 			crowd = 1000
 		}
 		for name, kind := range kindsOfWaiters {

@@ -143,7 +143,6 @@ func (c load) run(t *testing.T) (acquires, releases *votes) {
 
 const lag = 10 * time.Millisecond // of a slow master: a hundred requests a second, of a thousand that come
 
-// Its control is the mutant spares-nobody.
 func TestSlowMastersGetFewerRequestsAndStillVote(t *testing.T) {
 	for _, lags := range [][2]time.Duration{{lag, lag}, {lag / 2, 2 * lag}} {
 		each := []time.Duration{0, 0, 0, lags[0], lags[1]}
@@ -174,6 +173,17 @@ func TestSlowMastersGetFewerRequestsAndStillVote(t *testing.T) {
 			if released := releases.by[master]; released != asked {
 				t.Errorf("%s was asked for %d locks and for %d releases", master, asked, released)
 			}
+		}
+	}
+
+	// The control: where all are equally slow none is spared, and they answer too late.
+	acquires, releases := load{each: []time.Duration{lag, lag, lag, lag, lag}, toomuch: true}.run(t)
+	for _, master := range []string{"m4:6379", "m5:6379"} {
+		asked, silent := acquires.by[master]+releases.by[master], acquires.silent[master]+releases.silent[master]
+		if acquires.by[master] < loadN*9/10 || silent < asked/2 {
+			t.Errorf("%s was not to be spared: asked for %d locks of %d; no answer in time to %d requests of %d: "+
+				"this test shows nothing",
+				master, acquires.by[master], loadN, silent, asked)
 		}
 	}
 }

@@ -164,8 +164,11 @@ func (l *Lane) Queued() bool { return l.queued.Load() > 0 }
 // flooded a slow master before its late answers could show that it was slow.
 func (l *Lane) Backlog(now time.Time) time.Duration {
 	queued := l.queued.Load()
+	if queued == 0 {
+		return 0
+	}
 	since := l.sending.Load()
-	if queued == 0 || since == 0 && l.paced != nil { // what a paced master is about to call for is no backlog
+	if since == 0 && l.paced != nil { // a paced master is about to call for these calls
 		return 0
 	}
 	wait := time.Duration(l.took.Load()) * time.Duration(queued/maxBatch+1)

@@ -18,5 +18,5 @@ func Or[T any](usual, all T) T {
 	return usual
 }
 
-// Today reports whether the case of this number is tried: with time all are, and otherwise one of n, each day the next.
+// Today reports whether this case is tried. With time every case is, otherwise one case in n, each day the next.
 func Today(number, n int) bool { return On() || number%n == time.Now().YearDay()%n }

@@ -155,7 +155,7 @@ func TestAProcessInTheMiddleOfAnExecIsLookedAtAgain(t *testing.T) {
 }
 
 // A shell with job control stops waiting when it finds its job stopped. So the shell must not run while its job stands
-// still, neither before both are stopped nor after.
+// still: it is stopped first, and goes on last.
 func TestHazard93AShellDoesNotSeeItsJobStopped(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
