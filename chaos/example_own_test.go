@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-624411e5/redlock/chaos"
+	"github.com/seed-624411e5/redlock/chaos/endpoint"
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/masters"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
@@ -31,7 +32,7 @@ var crowded = plan.Fault{
 		}
 		most := int64(0)
 		for _, m := range on.Masters {
-			reach, err := on.Fleet.Reach()[m].Options()
+			reach, err := endpoint.Options(on.Fleet.Reach()[m])
 			if err != nil {
 				return masters.Injection{}, errors.Join(err, heal(ctx))
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-624411e5/redlock/chaos"
+	"github.com/seed-624411e5/redlock/chaos/endpoint"
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/masters"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
@@ -111,7 +112,7 @@ func TestWhatAFaultOfOnesOwnDoesIsFeltAndCountedWithTheOthers(t *testing.T) {
 	t.Parallel()
 	forget := func(ctx context.Context, on plan.Target) (masters.Injection, error) {
 		for _, m := range on.Masters {
-			reach, err := on.Fleet.Reach()[m].Options()
+			reach, err := endpoint.Options(on.Fleet.Reach()[m])
 			if err != nil {
 				return masters.Injection{}, err
 			}

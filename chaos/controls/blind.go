@@ -63,7 +63,7 @@ func (s blind) OpenSecured(ctx context.Context, masters []endpoint.Endpoint) (wo
 	switch s.variant {
 	case Litter:
 		for _, m := range masters {
-			opt, err := m.Options()
+			opt, err := endpoint.Options(m)
 			if err != nil {
 				return nil, errors.Join(err, l.Close(ctx))
 			}

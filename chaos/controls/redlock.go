@@ -129,7 +129,7 @@ func (s subject) OpenTelling(ctx context.Context, masters []endpoint.Endpoint,
 		l.quorum = min(2, len(masters))
 	}
 	for _, m := range masters {
-		opt, err := m.Options()
+		opt, err := endpoint.Options(m)
 		if err != nil {
 			return nil, errors.Join(err, l.Close(ctx))
 		}

@@ -144,12 +144,12 @@ func TestBehindAProxyTheCertificateNamesTheMaster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opt, err := e.Via("127.0.0.1:40001").Options()
+	opt, err := endpoint.Options(e.Via("127.0.0.1:40001"))
 	if err != nil || opt.Addr != "127.0.0.1:40001" || opt.TLSConfig == nil ||
 		opt.TLSConfig.ServerName != "redis.example.com" || opt.Password != "pass" || opt.DB != 2 {
 		t.Errorf("%+v, %v", opt, err)
 	}
-	if opt, err = endpoint.Plain("a:1").Via("b:2").Options(); err != nil || opt.TLSConfig != nil || opt.Addr != "b:2" {
+	if opt, err = endpoint.Options(endpoint.Plain("a:1").Via("b:2")); err != nil || opt.TLSConfig != nil || opt.Addr != "b:2" {
 		t.Errorf("%+v, %v", opt, err)
 	}
 }

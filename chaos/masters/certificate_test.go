@@ -18,7 +18,7 @@ func TestAClientThatChecksCertificatesRefusesAnExpiredOne(t *testing.T) {
 	fleet := open(t, "process", masters.Options{N: 1, Secure: true})
 	m, reach := fleet.Masters[0], fleet.Reach()[0]
 	dial := func(e endpoint.Endpoint) *redis.Client {
-		opt, err := e.Options()
+		opt, err := endpoint.Options(e)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -105,7 +105,7 @@ func (c *certificates) reach(addr string) endpoint.Endpoint {
 
 // greet makes a connection to a master as a client would, and closes it.
 func greet(ctx context.Context, reach endpoint.Endpoint) error {
-	opt, err := reach.Options()
+	opt, err := endpoint.Options(reach)
 	if err != nil {
 		return err
 	}

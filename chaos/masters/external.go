@@ -40,7 +40,7 @@ func OpenExternal(ctx context.Context, o Options) (*Fleet, error) {
 		fleet.Endpoints = append(fleet.Endpoints, e)
 	}
 	for _, e := range fleet.Endpoints {
-		opt, err := e.Options()
+		opt, err := endpoint.Options(e)
 		if err != nil {
 			return nil, errors.Join(err, fleet.Close())
 		}

@@ -86,7 +86,7 @@ func startProcess(ctx context.Context, o Options, dir string, i int, library *sh
 		return nil, fmt.Errorf("masters: %w", err)
 	}
 	m.server, m.config = server, cfg
-	opt, err := m.reach().Options()
+	opt, err := endpoint.Options(m.reach())
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
 	}

@@ -102,7 +102,7 @@ func TestMastersInMemoryReplyAsAServerDoes(t *testing.T) {
 		}
 		var got []string
 		alone(t, &Schedule{}, func(_ *world, masters []endpoint.Endpoint) {
-			opt, err := masters[0].Options()
+			opt, err := endpoint.Options(masters[0])
 			if err != nil {
 				t.Error(err)
 				return
@@ -151,7 +151,7 @@ func TestACrashLosesScripts(t *testing.T) {
 	const second = time.Second
 	crash := Fault{Kind: Crash, At: second, For: second, Masters: []int{0}, Client: everyone}
 	alone(t, &Schedule{Faults: []Fault{crash}}, func(_ *world, masters []endpoint.Endpoint) {
-		opt, err := masters[0].Options()
+		opt, err := endpoint.Options(masters[0])
 		if err != nil {
 			t.Error(err)
 			return
@@ -176,7 +176,7 @@ func TestACrashLosesScripts(t *testing.T) {
 
 func TestASubscriberGetsMessagesOfScripts(t *testing.T) {
 	alone(t, &Schedule{}, func(_ *world, masters []endpoint.Endpoint) {
-		opt, err := masters[0].Options()
+		opt, err := endpoint.Options(masters[0])
 		if err != nil {
 			t.Error(err)
 			return

@@ -194,7 +194,7 @@ func (s Redlock) master(e endpoint.Endpoint) (*single.Master, error) {
 // clientOptions returns the options of a client that sends credentials, even to masters that accept
 // any.
 func clientOptions(e endpoint.Endpoint) (*redis.Options, error) {
-	opt, err := e.Options()
+	opt, err := endpoint.Options(e)
 	if err == nil && opt.Username == "" && opt.Password == "" {
 		opt.Username, opt.Password = masters.User, masters.Password
 	}
