@@ -70,8 +70,8 @@ local function drop(key, member, now)
 	return score, hold, last
 end
 
--- Takes a waiter's claim back, of a key that is a sorted set at this time; of any other, now is nil. Whoever lacks a right for it lets the claim
--- lapse, and nothing else fails for that.
+-- Takes back a waiter's claim on a key that is a sorted set. now is nil if the key is anything else. If a right is
+-- missing, the claim lapses by itself, and nothing else fails.
 local function unclaim(key, waiter, now)
 	if now and waiter ~= '' then
 		pcall(drop, key, 'c:' .. waiter, now)

@@ -23,7 +23,8 @@ end
 for i = 1, n do
 	if held[i] == owner or held[i] == kept then
 		local left = redis.call('PTTL', KEYS[i])
-		redis.call('PEXPIRE', KEYS[i], left == -1 and keep or math.max(1, math.min(left, keep))) -- comes first: a full master does not refuse it
+		-- It comes first: a full master does not refuse it.
+		redis.call('PEXPIRE', KEYS[i], left == -1 and keep or math.max(1, math.min(left, keep)))
 		if held[i] == owner then
 			redis.call('SET', KEYS[i], kept, 'XX', 'KEEPTTL')
 		end

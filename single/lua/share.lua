@@ -41,7 +41,8 @@ elseif is == 'none' then -- possible if the server's time moves while a script r
 	return 1
 end
 local held = is == 'string' and redis.call('GET', key)
-local left = held and redis.call('PTTL', key) -- before TIME, which may be a moment later: their sum must not be too early
+-- It is read before TIME, which may be a moment later: their sum must not be too early.
+local left = held and redis.call('PTTL', key)
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
