@@ -53,7 +53,7 @@ var runs = map[string]evidence{
 	"go run ./chaos/cmd/redlock-chaos sim -broken joint-extended-by-one -seed 20001 -schedules 1000 -on -whole": {
 		"chaos/sim/command_test.go", `"-on", "-whole"`,
 	},
-	"go run ./chaos/cmd/redlock-chaos sim -broken count-repairs -profile within -seed 20001 -schedules 500 -on -whole": {
+	"go run ./chaos/cmd/redlock-chaos sim -broken count-repairs -profile within -schedules 500 -on -whole": {
 		"chaos/sim/command_test.go", `"-on", "-whole"`,
 	},
 	"go run ./bench/virtual -subject redsync -profile masters -on": {
