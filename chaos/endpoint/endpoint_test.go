@@ -149,7 +149,8 @@ func TestBehindAProxyTheCertificateNamesTheMaster(t *testing.T) {
 		opt.TLSConfig.ServerName != "redis.example.com" || opt.Password != "pass" || opt.DB != 2 {
 		t.Errorf("%+v, %v", opt, err)
 	}
-	if opt, err = endpoint.Options(endpoint.Plain("a:1").Via("b:2")); err != nil || opt.TLSConfig != nil || opt.Addr != "b:2" {
+	opt, err = endpoint.Options(endpoint.Plain("a:1").Via("b:2"))
+	if err != nil || opt.TLSConfig != nil || opt.Addr != "b:2" {
 		t.Errorf("%+v, %v", opt, err)
 	}
 }
