@@ -174,6 +174,9 @@ var errNotAnswered = errors.New("not answered")
 // lookAttempts bounds the attempts to read the keys of a master that closes each connection.
 const lookAttempts = 5
 
+// gone is what go-redis makes of the PTTL of a key that is not there.
+const gone time.Duration = -2
+
 func (c *commands) lookOnce(ctx context.Context, names []string) ([]Key, error) {
 	pipe := c.client.Pipeline()
 	types, ttls := make([]*redis.StatusCmd, len(names)), make([]*redis.DurationCmd, len(names))
@@ -186,6 +189,9 @@ func (c *commands) lookOnce(ctx context.Context, names []string) ([]Key, error) 
 	for i, name := range names {
 		if err := errors.Join(types[i].Err(), ttls[i].Err()); err != nil {
 			return nil, fmt.Errorf("look: %w", err)
+		}
+		if ttls[i].Val() == gone {
+			continue // before or between the questions; it may have been set again since
 		}
 		key, err := Key{Name: name, TTL: ttls[i].Val()}, error(nil)
 		switch types[i].Val() {
@@ -234,7 +240,7 @@ func (c *commands) Keyspace(ctx context.Context) (map[string]time.Duration, erro
 		}
 		for i, name := range names {
 			// it may be gone by now
-			if ttl := ttls[i].Val(); ttl != -2 && name != probe && !strings.HasPrefix(name, probe+":") {
+			if ttl := ttls[i].Val(); ttl != gone && name != probe && !strings.HasPrefix(name, probe+":") {
 				keys[name] = ttl
 			}
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-624411e5/redlock/chaos/masters"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/soak"
 )
 
 func TestMain(m *testing.M) {
@@ -335,6 +336,42 @@ func TestALookThatIsRefusedIsAnError(t *testing.T) {
 	heal()
 	if keys, err := m.Look(within(t), []string{"k", "l"}); err != nil || len(keys) != 0 {
 		t.Errorf("afterwards: keys %v, error %v", keys, err)
+	}
+}
+
+// A look asks several questions, and between two of them the key may go and be set again. A key that is gone lasts for
+// no time, which must not look like a key that lasts for ever.
+func TestALookAtAKeyThatComesAndGoes(t *testing.T) {
+	m := open(t, "embedded", masters.Options{N: 1}).Masters[0]
+	c, ctx := client(t, m), t.Context()
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_, _ = c.Set(ctx, "k", "owner", time.Minute).Err(), c.Del(ctx, "k").Err()
+			}
+		}
+	}()
+	seen := 0
+	for range soak.Or(3000, 30_000) {
+		keys, err := m.Look(within(t), []string{"k"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range keys {
+			if seen++; key.TTL <= 0 || !slices.Equal(key.Owners, []string{"owner"}) {
+				t.Fatalf("after %d looks that saw the key: %+v", seen, key)
+			}
+		}
+	}
+	close(stop)
+	<-stopped
+	if seen == 0 {
+		t.Error("no look saw the key")
 	}
 }
 
