@@ -53,7 +53,8 @@ var runs = map[string]evidence{
 	"go run ./chaos/cmd/redlock-chaos sim -broken joint-extended-by-one -seed 20001 -schedules 1000 -on -whole": {
 		"chaos/sim/command_test.go", `"-on", "-whole"`,
 	},
-	"go run ./chaos/cmd/redlock-chaos sim -broken count-repairs -profile within -schedules 500 -on -whole": {
+	"go run ./chaos/cmd/redlock-chaos sim -broken count-repairs -profile within -seed 20001 -schedules 500 " +
+		"-on -whole": {
 		"chaos/sim/command_test.go", `"-on", "-whole"`,
 	},
 	"go run ./bench/virtual -subject redsync -profile masters -on": {
@@ -308,7 +309,7 @@ func blocks(text, language string) []string {
 	return found
 }
 
-// unknown are the command lines of a document that nobody is known to run.
+// unknown returns the command lines of a document that are not in runs.
 func unknown(text string) []string {
 	var lines []string
 	for _, block := range blocks(text, "(?:sh|bash|shell|console)") {
@@ -343,7 +344,7 @@ func TestAnUnknownCommandIsNoticed(t *testing.T) {
 	}
 }
 
-// untested are the pieces of Go in a document that do not stand in the source, whatever their indentation.
+// untested returns the Go snippets of a document that the source does not contain. Indentation does not matter.
 func untested(text, source string) []string {
 	flat := func(s string) string {
 		var b strings.Builder
@@ -460,7 +461,7 @@ func links(text string) []string {
 	return found
 }
 
-// anchors are the names by which GitHub links to the headings of a page.
+// anchors returns the anchors that GitHub makes of the headings of a page.
 func anchors(text string) []string {
 	text = regexp.MustCompile("(?ms)^```.*?\n```$").ReplaceAllString(text, "")
 	var found []string
@@ -558,7 +559,7 @@ func TestHazard117WhatIsOverThePublicAPIAloneImportsNothingElse(t *testing.T) {
 	}
 }
 
-// untestedServers are the images in a text whose servers the table of servers.md does not have.
+// untestedServers returns the images in a text whose servers are missing in the table of servers.md.
 func untestedServers(text, table string) []string {
 	var found []string
 	for _, image := range regexp.MustCompile(`\b(redis|valkey):(\d+\.\d+)`).FindAllStringSubmatch(text, -1) {
@@ -588,7 +589,7 @@ func TestHazard117ServersThatAreNamedAreServersThatAreTested(t *testing.T) {
 	}
 }
 
-// The table of errors in the document is the one by which the code decides.
+// The document has the same table of errors as the code.
 func TestTheTableOfErrorsIsTheCodes(t *testing.T) {
 	ends := map[single.Lasting]string{
 		single.Closed: "at once, with `ErrClosed`", single.Final: "at once, with `ErrMisconfigured`",

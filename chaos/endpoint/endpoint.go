@@ -183,8 +183,8 @@ func (e Endpoint) Format(s fmt.State, _ rune) {
 // Options returns the options of go-redis for a master: address, credentials, database, TLS, and a Dialer if there is
 // one or a Resolver. The error says which file can't be read.
 //
-// It is no method because the compiler would then compile go-redis's generic types again in each package that names an
-// Endpoint, for two seconds.
+// It is not a method: then each package that uses an Endpoint would compile go-redis's generic types again, which takes
+// two seconds.
 func Options(e Endpoint) (*redis.Options, error) {
 	config, err := e.tlsConfig()
 	if err != nil {

@@ -174,7 +174,7 @@ var errNotAnswered = errors.New("not answered")
 // lookAttempts bounds the attempts to read the keys of a master that closes each connection.
 const lookAttempts = 5
 
-// gone is what go-redis makes of the PTTL of a key that is not there.
+// gone is the PTTL of a key that does not exist, as go-redis returns it.
 const gone time.Duration = -2
 
 func (c *commands) lookOnce(ctx context.Context, names []string) ([]Key, error) {
@@ -191,7 +191,7 @@ func (c *commands) lookOnce(ctx context.Context, names []string) ([]Key, error) 
 			return nil, fmt.Errorf("look: %w", err)
 		}
 		if ttls[i].Val() == gone {
-			continue // before or between the questions; it may have been set again since
+			continue // what the other commands say may be about a later key
 		}
 		key, err := Key{Name: name, TTL: ttls[i].Val()}, error(nil)
 		switch types[i].Val() {

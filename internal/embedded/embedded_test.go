@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -259,24 +258,15 @@ func TestStopCutsConnectionsAlsoPausedBlockedAndSubscribedOnes(t *testing.T) {
 
 func TestAReconnectingClientNeverMeetsAHalfStartedMaster(t *testing.T) {
 	master, _ := start(t)
-	stop := make(chan struct{})
 	var answers atomic.Int64
-	var wg sync.WaitGroup
 	for range 4 {
-		wg.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				switch answer := setOnce(master.Addr()); answer {
-				case "": // refused or cut
-				case "+OK\r\n":
-					answers.Add(1)
-				default:
-					t.Errorf("the master said %q", answer)
-				}
+		redistest.Meanwhile(t, func() {
+			switch answer := setOnce(master.Addr()); answer {
+			case "": // refused or cut
+			case "+OK\r\n":
+				answers.Add(1)
+			default:
+				t.Errorf("the master said %q", answer)
 			}
 		})
 	}
@@ -289,8 +279,6 @@ func TestAReconnectingClientNeverMeetsAHalfStartedMaster(t *testing.T) {
 		}
 		must(t, master.Restart())
 	}
-	close(stop)
-	wg.Wait()
 }
 
 // setOnce dials, sets a key and returns the answer, or nothing when the connection was refused or cut.

@@ -77,6 +77,24 @@ func WriteProgram(path string, content []byte, mode os.FileMode) error {
 	return os.WriteFile(path, content, mode)
 }
 
+// Meanwhile calls f again and again in a goroutine of its own. The test's Cleanup waits for the last call.
+func Meanwhile(tb TB, f func()) {
+	tb.Helper()
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				f()
+			}
+		}
+	}()
+	tb.Cleanup(func() { close(stop); <-stopped })
+}
+
 // Eventually checks cond every 2 ms until it is true. After timeout it fails the test; the message has what, the name
 // of the condition. Call it from the test's own goroutine. Inside a synctest bubble it takes virtual time.
 func Eventually(tb TB, timeout time.Duration, cond func() bool, what string) {

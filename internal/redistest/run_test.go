@@ -171,19 +171,7 @@ func BenchmarkStartFive(b *testing.B) {
 
 // While one goroutine writes a program and runs it, others start processes.
 func TestAProgramThatWasWrittenCanBeRun(t *testing.T) {
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				_ = exec.Command("true").Run()
-			}
-		}
-	}()
-	defer func() { close(stop); <-stopped }()
+	redistest.Meanwhile(t, func() { _ = exec.Command("true").Run() })
 	for i := range 100 {
 		program := filepath.Join(t.TempDir(), "program")
 		must(t, redistest.WriteProgram(program, []byte("#!/bin/sh\n"), 0o700))

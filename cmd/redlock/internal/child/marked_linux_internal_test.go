@@ -154,8 +154,8 @@ func TestAProcessInTheMiddleOfAnExecIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// A shell with job control stops waiting when it finds its job stopped. So the shell must not run while its job stands
-// still: it is stopped first, and goes on last.
+// A shell with job control stops waiting when it finds its job stopped. So the shell is stopped before its job and
+// continued after it.
 func TestHazard93AShellDoesNotSeeItsJobStopped(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
