@@ -159,7 +159,7 @@ func (c *Crowd) Left(keys []string, notified bool) {
 	if notified {
 		c.outrun(keys)
 	}
-	c.Dequeued(keys)
+	c.LookAt(keys)
 }
 
 const (

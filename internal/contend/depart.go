@@ -97,7 +97,7 @@ func (d *departure) Ended(c *lane.Call) {
 	before := d.ended.Or(1 << c.Index)
 	left, last := crowd.env.Majority, d.open.Add(-1) == 0
 	if last || left(before|1<<c.Index) && !left(before) {
-		crowd.Dequeued(d.request.Keys)
+		crowd.LookAt(d.request.Keys)
 	}
 	if last {
 		crowd.env.Registry.Done()

@@ -19,20 +19,9 @@ func (q *Queue) Wake(keys []string) {
 }
 
 // LookAt makes the first entry of each key's queue look at the masters: the keys have changed, but they are not free.
+// Or this process has asked masters to remove it from their queues for keys: the entry's attempt may have come before
+// the removal, which then removed its position, too; or it was refused because of an entry that has left since.
 func (q *Queue) LookAt(keys []string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, key := range keys {
-		if l := q.queues[key]; l != nil {
-			l.wakeFirst(Missed)
-		}
-	}
-}
-
-// Dequeued notes that this process has asked masters to remove it from their queues for keys. The first entry of each
-// queue looks again: its attempt may have come before the removal, which then removed its position, too; or it was
-// refused because of an entry that has left since.
-func (q *Queue) Dequeued(keys []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, key := range keys {
