@@ -47,14 +47,14 @@ func attach(ctx context.Context, out *masters.Fleet, url string, members []membe
 		out.Upstreams = append(out.Upstreams, c.upstream)
 	}
 	var group errgroup.Group
-	probes := make([]*probe, len(members))
+	probes := make([]string, len(members))
 	for i, c := range members {
 		group.Go(func() error {
 			var err error
 			if probes[i], err = newProbe(api, fmt.Sprint(i), places[room+i], c.upstream); err != nil {
 				return err
 			}
-			if !probes[i].awaits(ctx, startPatience) || !awaits(ctx, c.control) {
+			if !awaits(ctx, probes[i]) || !awaits(ctx, c.control) {
 				return fmt.Errorf("containers: %s does not answer at %s and %s", c.node.name, c.control,
 					places[room+i].Addr)
 			}
@@ -79,30 +79,19 @@ func attach(ctx context.Context, out *masters.Fleet, url string, members []membe
 
 const probePrefix = "redlock-chaos-probe-"
 
-// probe reaches a server as the clients do, through a proxy that is never hurt.
-type probe struct{ addr string }
-
-func newProbe(api *toxiproxy.Client, name string, place network.Place, upstream string) (*probe, error) {
+// newProbe returns an address that reaches a server as the clients do, through a proxy that is never hurt.
+func newProbe(api *toxiproxy.Client, name string, place network.Place, upstream string) (addr string, _ error) {
 	if _, err := api.CreateProxy(probePrefix+name, place.Listen, upstream); err != nil {
-		return nil, fmt.Errorf("containers: toxiproxy: %w", err)
+		return "", fmt.Errorf("containers: toxiproxy: %w", err)
 	}
-	return &probe{addr: place.Addr}, nil
-}
-
-// answers reports whether a PING on a new connection is answered in time.
-func (p *probe) answers(ctx context.Context, within time.Duration) bool {
-	return answers(ctx, p.addr, within)
-}
-
-func (p *probe) awaits(ctx context.Context, within time.Duration) bool {
-	return machine.Poll(ctx, within, func() bool { return p.answers(ctx, time.Second) })
+	return place.Addr, nil
 }
 
 func awaits(ctx context.Context, addr string) bool {
 	return machine.Poll(ctx, startPatience, func() bool { return answers(ctx, addr, time.Second) })
 }
 
-// answers sends a PING and reports whether a reply came in time.
+// answers reports whether a PING on a new connection is answered in time.
 func answers(ctx context.Context, addr string, within time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

@@ -21,7 +21,7 @@ type master struct {
 	// keeps reports whether it keeps its data across a kill; mustKeep that the plan relies on this.
 	keeps, mustKeep bool
 	// probe is where a client would reach it, past the run's proxies.
-	probe *probe
+	probe string
 }
 
 // Can implements masters.Master.
@@ -119,14 +119,14 @@ func (m *master) kill(ctx context.Context, again func(context.Context) error) (o
 }
 
 func (m *master) disconnect(ctx context.Context) (observed string, heal func(context.Context) error, err error) {
-	if !m.probe.answers(ctx, time.Second) {
+	if !answers(ctx, m.probe, time.Second) {
 		return "", nil, errors.New("it could not be reached before")
 	}
 	heal = func(ctx context.Context) error {
 		if err := m.node.plug(ctx); err != nil {
 			return fmt.Errorf("plug it in again: %w", err)
 		}
-		if !m.probe.awaits(ctx, startPatience) {
+		if !awaits(ctx, m.probe) {
 			return errors.New("it is plugged in and can't be reached")
 		}
 		return nil
@@ -134,7 +134,7 @@ func (m *master) disconnect(ctx context.Context) (observed string, heal func(con
 	if err := m.node.unplug(ctx); err != nil {
 		return "", nil, err
 	}
-	if m.probe.answers(ctx, 200*time.Millisecond) {
+	if answers(ctx, m.probe, 200*time.Millisecond) {
 		return "", nil, errors.Join(errors.New("it was answered over the clients' network"), heal(ctx))
 	}
 	seen := fmt.Sprintf("container %s has left the clients' network and does not answer there", m.node.name)
@@ -160,7 +160,7 @@ func (m *master) await(ctx context.Context) error {
 	m.node.mu.Lock()
 	unplugged := m.node.unplugged
 	m.node.mu.Unlock()
-	if !unplugged && !m.probe.awaits(ctx, startPatience) {
+	if !unplugged && !awaits(ctx, m.probe) {
 		return errors.New("it was started and does not answer over the clients' network")
 	}
 	return nil
