@@ -145,10 +145,8 @@ func (s *sight) next(holder redlock.Holder) (term Report, changed bool) {
 
 // sleep reports false when ctx is done first.
 func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(max(d, time.Millisecond))
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(max(d, time.Millisecond)):
 		return true
 	case <-ctx.Done():
 		return false

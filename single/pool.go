@@ -117,13 +117,11 @@ func (p *pool) wait(ctx context.Context) grant {
 	if deadline, ok := ctx.Deadline(); ok {
 		patience = min(patience, time.Until(deadline))
 	}
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
 	select {
 	case got := <-w.got:
 		return got
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(patience):
 	}
 	return p.leave(w)
 }

@@ -49,11 +49,9 @@ func renewals() []Entry {
 			Name: "renews-too-late", Text: "It renews a hold when its time is over.", Scenario: "renewal",
 			Oracle: "kept", For: 8 * sec,
 			renew: func(ctx context.Context, h *alteredHold, ttl time.Duration) {
-				timer := time.NewTimer(ttl)
-				defer timer.Stop()
 				select {
 				case <-ctx.Done():
-				case <-timer.C:
+				case <-time.After(ttl):
 					_ = h.Extend(ctx, ttl)
 				}
 			},

@@ -180,12 +180,10 @@ func (l *locker) Acquire(ctx context.Context, r workload.Request) (workload.Hold
 		}
 		// Contenders must not split the votes again and again. A try that waits for a silent master has keys on the
 		// others for as long, so it must come less often.
-		timer := time.NewTimer(rand.N(max(retryWithin, 8*time.Since(began))))
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return nil, errors.Join(ctx.Err(), err)
-		case <-timer.C:
+		case <-time.After(rand.N(max(retryWithin, 8*time.Since(began)))):
 		}
 	}
 }

@@ -72,10 +72,8 @@ func (c client) Acquire(ctx context.Context, key string, _ time.Duration) (subje
 		return nil, ErrFlaky
 	}
 	if c.s.Delay > 0 {
-		t := time.NewTimer(c.s.Delay)
-		defer t.Stop()
 		select {
-		case <-t.C:
+		case <-time.After(c.s.Delay):
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

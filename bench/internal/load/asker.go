@@ -101,13 +101,11 @@ func Wait(ctx context.Context, d time.Duration) {
 
 // waitFor reports whether done was closed within d.
 func waitFor(ctx context.Context, done <-chan struct{}, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
 	case <-done:
 		return true
 	case <-ctx.Done():
-	case <-t.C:
+	case <-time.After(d):
 	}
 	return false
 }

@@ -71,12 +71,10 @@ type Variant struct {
 // below the 50 to 250 ms of redsync, so it does not make these subjects slow. It is random, so contenders that split
 // the votes do not meet again.
 func pause(ctx context.Context) error {
-	t := time.NewTimer(time.Millisecond + rand.N(4*time.Millisecond))
-	defer t.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-t.C:
+	case <-time.After(time.Millisecond + rand.N(4*time.Millisecond)):
 		return nil
 	}
 }
