@@ -28,7 +28,7 @@ type Env struct {
 	Schedule *schedule.Schedule
 	Renewals *Renewals
 	Janitor  *janitor.Janitor
-	Registry *Registry[*Hold]
+	Registry *Registry
 	Tokens   Tokens
 	Retained retention.Keys
 	spare    sync.Pool // of *roundWait
