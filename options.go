@@ -127,6 +127,17 @@ func (o Options) requestTimeout(ttl time.Duration) time.Duration {
 // Option changes one acquisition.
 type Option func(*spec) error
 
+// positive is an option that sets a field of the spec to value, which must be positive.
+func positive[T int | time.Duration](name string, value T, field func(*spec) *T) Option {
+	return func(s *spec) error {
+		if value <= 0 {
+			return invalid("%s is %v, and must be positive", name, value)
+		}
+		*field(s) = value
+		return nil
+	}
+}
+
 // AutoRenew renews the lock until it is released or lost: after each third of its ttl it is extended by another ttl.
 // Set [MaxHold] or [MaxRenewals] too, or a holder that hangs keeps the lock for ever.
 func AutoRenew() Option {
@@ -138,13 +149,7 @@ func AutoRenew() Option {
 
 // MaxHold ends a hold d after its acquisition began, even if it is renewed or extended. Done is closed by then.
 func MaxHold(d time.Duration) Option {
-	return func(s *spec) error {
-		if d <= 0 {
-			return invalid("MaxHold is %v, and must be positive", d)
-		}
-		s.MaxHold = d
-		return nil
-	}
+	return positive("MaxHold", d, func(s *spec) *time.Duration { return &s.MaxHold })
 }
 
 // MinHold keeps the key on the masters until d after the acquisition began, even if the lock is released before. It
@@ -158,25 +163,13 @@ func MaxHold(d time.Duration) Option {
 // then the key stays for the ttl of the acquisition or of the last renewal. A [Lock.Handover] ends the option.
 // MinHold is for plain locks, of one key or several.
 func MinHold(d time.Duration) Option {
-	return func(s *spec) error {
-		if d <= 0 {
-			return invalid("MinHold is %v, and must be positive", d)
-		}
-		s.MinHold = d
-		return nil
-	}
+	return positive("MinHold", d, func(s *spec) *time.Duration { return &s.MinHold })
 }
 
 // MaxRenewals stops [AutoRenew] after n successful renewals; the lock then lapses at the end of its validity. It
 // needs AutoRenew. [Locker.Do] and an [Election] always renew.
 func MaxRenewals(n int) Option {
-	return func(s *spec) error {
-		if n <= 0 {
-			return invalid("MaxRenewals is %d, and must be positive", n)
-		}
-		s.MaxRenewals = n
-		return nil
-	}
+	return positive("MaxRenewals", n, func(s *spec) *int { return &s.MaxRenewals })
 }
 
 // Grace is the time between the close of Done and the end of validity, for a lock that is not extended in time. The
@@ -186,13 +179,7 @@ func MaxRenewals(n int) Option {
 // Default: a fiftieth of the ttl, at most 200 ms. With [Locker.Do] and in an [Election]: a tenth, at most 2 s. Always
 // at least 1 ms. A grace is at most half the ttl, and shorter than [MaxHold].
 func Grace(d time.Duration) Option {
-	return func(s *spec) error {
-		if d <= 0 {
-			return invalid("Grace is %v, and must be positive", d)
-		}
-		s.Grace = d
-		return nil
-	}
+	return positive("Grace", d, func(s *spec) *time.Duration { return &s.Grace })
 }
 
 // forWork is an option for a lock with work that is cancelled at the end of the lock, and takes a while to stop.
@@ -216,13 +203,7 @@ func forTerm(endures bool) Option {
 // is only that attempt, and can't be combined with [RetryEvery] or [MaxOutage]. A round that only looks for a missed
 // release does not count. Default: Acquire tries until its context is done.
 func MaxAttempts(n int) Option {
-	return func(s *spec) error {
-		if n <= 0 {
-			return invalid("MaxAttempts is %d, and must be positive", n)
-		}
-		s.MaxAttempts = n
-		return nil
-	}
+	return positive("MaxAttempts", n, func(s *spec) *int { return &s.MaxAttempts })
 }
 
 // RetryEvery makes Acquire try again every d, and as soon as it is notified of a release. If the key is kept after
@@ -239,13 +220,7 @@ func MaxAttempts(n int) Option {
 // Default: a jittered backoff that grows from 2 ms to 64 ms; 100 to 200 ms while a quorum of masters can notify the
 // Locker.
 func RetryEvery(d time.Duration) Option {
-	return func(s *spec) error {
-		if d <= 0 {
-			return invalid("RetryEvery is %v, and must be positive", d)
-		}
-		s.Every = d
-		return nil
-	}
+	return positive("RetryEvery", d, func(s *spec) *time.Duration { return &s.Every })
 }
 
 // Fenced gives the lock a fencing token ([Lock.Token]), greater than the token of every earlier acquisition of the
@@ -330,11 +305,5 @@ const MendTime = 10 * time.Second
 // MaxOutage does not bound the wait for a lock that is held. It replaces [MendTime] as well. Default: Acquire waits out
 // an outage until ctx is done, and complaints of masters for MendTime.
 func MaxOutage(d time.Duration) Option {
-	return func(s *spec) error {
-		if d <= 0 {
-			return invalid("MaxOutage is %v, and must be positive", d)
-		}
-		s.MaxOutage = d
-		return nil
-	}
+	return positive("MaxOutage", d, func(s *spec) *time.Duration { return &s.MaxOutage })
 }
