@@ -78,10 +78,7 @@ func (l *Locker) awaitGoroutines(ctx context.Context) error {
 	if l.observer == nil {
 		return nil
 	}
-	return l.observer.close(ctx, func() (<-chan struct{}, func()) {
-		patience, enough := l.patience(ctx)
-		return patience.Done(), enough
-	})
+	return l.observer.close(ctx, l.patience)
 }
 
 // patience ends with ctx, or once all that is under way has had time to end. The caller calls the function when it

@@ -280,12 +280,12 @@ func (o *observer) put(e Event) {
 // close takes no more events and waits until Options.Observer has received all queued events. It returns the first
 // panic of the Observer, and the number of events that the Observer missed. It waits no longer than ctx, and no
 // longer for one call of Options.Observer than patience lasts, which begins anew with each call.
-func (o *observer) close(ctx context.Context, patience func() (over <-chan struct{}, stop func())) error {
+func (o *observer) close(ctx context.Context, patience func(context.Context) (context.Context, func())) error {
 	var missed, left int
 	for before := -1; ; before = left {
-		over, stop := patience()
-		missed, left = o.queue.Close(over)
-		stop()
+		waits, enough := patience(ctx)
+		missed, left = o.queue.Close(waits.Done())
+		enough()
 		switch {
 		case left > 0 && ctx.Err() != nil:
 			return fmt.Errorf("redlock: close: Options.Observer was not told of the last %d events: %w", left,
