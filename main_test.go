@@ -2,7 +2,6 @@ package redlock_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/seed-624411e5/redlock/internal/mutant/mutanttest"
 	"github.com/seed-624411e5/redlock/internal/testing/locktest"
@@ -61,9 +60,7 @@ var (
 
 // The limits of the package.
 const (
-	maxMasters    = 64
-	maxKeySize    = 64 << 10
-	maxPrefixSize = 1 << 10
-	maxGrace      = 200 * time.Millisecond // by default
-	maxEvents     = 1 << 14                // that wait for an Observer
+	maxMasters = 64
+	maxKeySize = 64 << 10
+	maxEvents  = 1 << 14 // that wait for an Observer
 )
