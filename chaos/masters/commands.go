@@ -129,9 +129,9 @@ func (c *commands) act(ctx context.Context, action Action, p Params) (Injection,
 	return done, err
 }
 
-// says reports whether the server answers and its INFO contains the text.
-func (c *commands) says(ctx context.Context, section, text string) bool {
-	info, _ := c.client.Info(ctx, section).Result()
+// says reports whether the server answers and its INFO of persistence contains the text.
+func (c *commands) says(ctx context.Context, text string) bool {
+	info, _ := c.client.Info(ctx, "persistence").Result()
 	return strings.Contains(info, text)
 }
 

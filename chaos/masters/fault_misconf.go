@@ -30,7 +30,7 @@ func failSave(ctx context.Context, m *process, _ Params) (Injection, error) {
 		// A save that is under way would put a dump where the directory was, which the server would find at its next
 		// start.
 		if !machine.Poll(ctx, insistence, func() bool {
-			return m.says(ctx, "persistence", "rdb_bgsave_in_progress:0")
+			return m.says(ctx, "rdb_bgsave_in_progress:0")
 		}) {
 			err = errors.Join(err, errors.New("misconf: a save does not end"))
 		}
@@ -43,7 +43,7 @@ func failSave(ctx context.Context, m *process, _ Params) (Injection, error) {
 	}
 	failed := func() bool {
 		_ = m.client.BgSave(ctx).Err() // one may be under way
-		return m.says(ctx, "persistence", "rdb_last_bgsave_status:err")
+		return m.says(ctx, "rdb_last_bgsave_status:err")
 	}
 	if !machine.Poll(ctx, insistence, failed) {
 		return Injection{}, errors.Join(errors.New("the save did not fail"), heal(ctx))

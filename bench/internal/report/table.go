@@ -106,16 +106,14 @@ func times(ratio float64) string {
 	return fmt.Sprintf("%.2f×", ratio)
 }
 
-func spread(title, name string) column {
-	return column{title, func(r result.Row) string {
-		low, okLow := r.Get(name + "_min")
-		high, okHigh := r.Get(name + "_max")
-		if !okLow || !okHigh {
-			return missing
-		}
-		return fmt.Sprintf("%.0f..%.0f", low, high)
-	}}
-}
+var spread = column{"min..max", func(r result.Row) string {
+	low, okLow := r.Get("ops_per_s_min")
+	high, okHigh := r.Get("ops_per_s_max")
+	if !okLow || !okHigh {
+		return missing
+	}
+	return fmt.Sprintf("%.0f..%.0f", low, high)
+}}
 
 func columns(s Section) []column {
 	cols := []column{
@@ -130,7 +128,7 @@ func columns(s Section) []column {
 	}
 	switch s.Name {
 	case "contended", "distant":
-		return append(cols, number("handoffs/s", "ops_per_s", "%.0f"), spread("min..max", "ops_per_s"),
+		return append(cols, number("handoffs/s", "ops_per_s", "%.0f"), spread,
 			micros("gap p50", "gap_p50_us"), micros("gap p99", "gap_p99_us"),
 			micros("third fastest", "quorum_delay_us"),
 			number("gap in round trips", "gap_round_trips", "%.2f"), micros("one cycle", "cycle_us"),
@@ -140,7 +138,7 @@ func columns(s Section) []column {
 			number("overlaps", "overlaps", "%.0f"), number("errors", "errors", "%.0f"),
 			ratio("handoffs ÷ redsync", "ops_per_s", "redsync", s.Rows))
 	case "cohort":
-		return append(cols, number("handoffs/s", "ops_per_s", "%.0f"), spread("min..max", "ops_per_s"),
+		return append(cols, number("handoffs/s", "ops_per_s", "%.0f"), spread,
 			micros("one cycle", "cycle_us"),
 			micros("wait p50", "p50_us"), micros("wait p99", "p99_us"), micros("wait max", "max_us"),
 			number("fairness within", "fairness_within", "%.3f"), number("moves/s", "moves_per_s", "%.1f"),
@@ -166,7 +164,7 @@ func columns(s Section) []column {
 			number("heap a hold (B)", "heap_per_hold_bytes", "%.0f"), number("goroutines", "goroutines", "%.0f"),
 			number("cores", "cpu_cores", "%.2f"), number("lost", "lost", "%.0f"), number("errors", "errors", "%.0f"))
 	}
-	cols = append(cols, number("cycles/s", "ops_per_s", "%.0f"), spread("min..max", "ops_per_s"),
+	cols = append(cols, number("cycles/s", "ops_per_s", "%.0f"), spread,
 		micros("p50", "p50_us"), micros("p99", "p99_us"), micros("max", "max_us"))
 	switch s.Name {
 	case "stopped", "slow":
