@@ -16,7 +16,9 @@ import (
 // sixes are the fakes of two sets of three that have none in common.
 func sixes(t *testing.T, body func(t *testing.T, masters fakes, l *redlock.Locker)) {
 	t.Helper()
-	bubble(t, 6, func(t *testing.T, masters fakes) { body(t, masters, masters.Joint(t, 3, 3, redlock.Options{})) })
+	bubble(t, 6, func(t *testing.T, masters fakes) {
+		body(t, masters, joint(t, masters[:3], masters[3:], redlock.Options{}))
+	})
 }
 
 func TestOneMasterDownInEachSetCostsNothing(t *testing.T) {
@@ -136,7 +138,7 @@ func TestAHoldOfTwoSetsIsRepairedInBoth(t *testing.T) {
 // A master that belongs to both sets and has lost the key costs each set a vote.
 func TestAMasterOfBothSetsVotesInBoth(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, masters fakes) {
-		l := masters.Joint(t, 3, 1, redlock.Options{}) // {1, 2, 3} → {2, 3, 4}
+		l := joint(t, masters[:3], masters[1:], redlock.Options{}) // {1, 2, 3} → {2, 3, 4}
 		lock := acquire(t, l, longTTL)
 		settle(0)
 		if n := masters.Asked(); n != 4 {
@@ -182,7 +184,7 @@ func TestAReleaseIsConfirmedByBothSets(t *testing.T) {
 func TestEventsOfTwoSetsNameTheSetThatDecided(t *testing.T) {
 	bubble(t, 6, func(t *testing.T, masters fakes) {
 		events := make(chan redlock.Event, 1000)
-		l := masters.Joint(t, 3, 3, redlock.Options{Observer: func(e redlock.Event) { events <- e }})
+		l := joint(t, masters[:3], masters[3:], redlock.Options{Observer: func(e redlock.Event) { events <- e }})
 		masters[3].Take("another", longTTL)
 		masters[4].Take("another", longTTL)
 		_, err := l.TryAcquire(t.Context(), key, longTTL)

@@ -40,6 +40,7 @@ var (
 	inMemory    = locktest.InMemory
 	is          = locktest.Is
 	isNot       = locktest.IsNot
+	joint       = locktest.Joint
 	lockerOver  = locktest.LockerOver
 	must        = locktest.Must
 	newClock    = locktest.NewClock

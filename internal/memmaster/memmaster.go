@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -207,23 +208,27 @@ func (m *Master) perform(r *single.Request, start int) (reply single.Reply, ok b
 // now returns the time of all masters.
 func now() time.Duration { return time.Duration(time.Now().UnixNano()) }
 
-// Clock is a redlock.Clock that follows the time of a synctest bubble. Its wall clock is ahead by Skew, which may be
-// negative.
+// Clock is a redlock.Clock that follows the time of a synctest bubble. A test can set it ahead of its timers, like the
+// clock of a machine that was suspended.
 type Clock struct {
 	start time.Time
-	Skew  time.Duration
+	skew  time.Duration
+	slept atomic.Int64
 }
 
-// NewClock makes a Clock.
+// NewClock makes a Clock that began an hour ago. Its wall clock is ahead by skew, which may be negative.
 func NewClock(skew time.Duration) *Clock {
-	return &Clock{start: time.Now().Add(-time.Hour), Skew: skew}
+	return &Clock{start: time.Now().Add(-time.Hour), skew: skew}
 }
 
 // Now implements redlock.Clock.
-func (c *Clock) Now() time.Duration { return time.Since(c.start) }
+func (c *Clock) Now() time.Duration { return time.Since(c.start) + time.Duration(c.slept.Load()) }
 
 // Wall implements redlock.Clock.
-func (c *Clock) Wall() time.Time { return time.Now().Add(c.Skew) }
+func (c *Clock) Wall() time.Time { return time.Now().Add(c.skew) }
+
+// Suspend lets the machine sleep: the clock goes on, no timer fires.
+func (c *Clock) Suspend(d time.Duration) { c.slept.Add(int64(d)) }
 
 // AfterFunc implements redlock.Clock.
 func (c *Clock) AfterFunc(d time.Duration, f func()) redlock.Timer { return time.AfterFunc(d, f) }

@@ -1,37 +1,21 @@
 package locktest
 
 import (
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/boottime"
+	"github.com/seed-624411e5/redlock/internal/memmaster"
 	"github.com/seed-624411e5/redlock/redlocktest"
 )
 
-// Clock is a Clock with the time of the bubble. A test can set it ahead of its timers, like the clock of a machine
-// that was suspended.
-type Clock struct {
-	start time.Time
-	slept atomic.Int64
-}
+// Clock is a Clock with the time of the bubble.
+type Clock = memmaster.Clock
 
 // NewClock makes a Clock that began an hour ago.
-func NewClock() *Clock { return &Clock{start: time.Now().Add(-time.Hour)} }
-
-// Now implements redlock.Clock.
-func (c *Clock) Now() time.Duration { return time.Since(c.start) + time.Duration(c.slept.Load()) }
-
-// Wall implements redlock.Clock.
-func (c *Clock) Wall() time.Time { return time.Now() }
-
-// AfterFunc implements redlock.Clock.
-func (c *Clock) AfterFunc(d time.Duration, f func()) redlock.Timer { return time.AfterFunc(d, f) }
-
-// Suspend lets the machine sleep: the clock goes on, no timer fires.
-func (c *Clock) Suspend(d time.Duration) { c.slept.Add(int64(d)) }
+func NewClock() *Clock { return memmaster.NewClock(0) }
 
 // wallClock is the machine's clock with another time of day.
 type wallClock struct{ date func() time.Time }

@@ -141,12 +141,6 @@ func Joint(tb testing.TB, before, after Fakes, opts redlock.Options) *redlock.Lo
 	return l
 }
 
-// Joint makes a Locker. Its old masters are the first so many, and its new masters begin at position after.
-func (f Fakes) Joint(tb testing.TB, before, after int, opts redlock.Options) *redlock.Locker {
-	tb.Helper()
-	return Joint(tb, f[:before], f[after:], opts)
-}
-
 // RefuseAll is a master that can't be reached.
 func RefuseAll(*single.Request) Act { return Act{Err: errors.New("connection refused")} }
 

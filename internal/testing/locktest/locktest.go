@@ -102,9 +102,7 @@ func Refused(t *testing.T, what string, err error, words ...string) {
 // Soon returns a context that ends with the test, or after promptly.
 func Soon(tb testing.TB) context.Context {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), Promptly)
-	tb.Cleanup(cancel)
-	return ctx
+	return Within(tb, Promptly)
 }
 
 // OfSet fails the test unless err is a QuorumError of this set that matches want.
