@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/seed-624411e5/redlock/bench/internal/cli"
@@ -115,12 +116,7 @@ func show(cfg config, rows []result.Row, ran map[string]bool, stdout io.Writer) 
 }
 
 func hasLimit(rows []result.Row) bool {
-	for _, r := range rows {
-		if r.Subject == scenario.LimitName {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(rows, func(r result.Row) bool { return r.Subject == scenario.LimitName })
 }
 
 func (c config) fleet(ctx context.Context) (*fleet.Fleet, error) {

@@ -48,9 +48,6 @@ func (c *Call) Unsure() bool { return c.Sent && c.Err != nil }
 
 // Answered reports that the master itself replied, also with an error.
 func (c *Call) Answered() bool {
-	if c.Err == nil {
-		return true
-	}
-	var reply redis.Error
-	return errors.As(c.Err, &reply)
+	_, refused := errors.AsType[redis.Error](c.Err)
+	return c.Err == nil || refused
 }

@@ -43,8 +43,7 @@ func dialer(opt *redis.Options, g *guard) func(ctx context.Context, network, add
 // asDial marks err as an error of dialling, before which nothing was sent. A context that ended, or a TLS handshake
 // that failed, is not marked by itself.
 func asDial(err error, network string) error {
-	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return err
 	}
 	return &net.OpError{Op: "dial", Net: network, Err: err}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -189,12 +190,9 @@ const maxUptime = 100 * 365 * 24 * time.Hour
 // does not exist. Other refusals, like LOADING and BUSY, pass.
 func lasting(refusal *wire.Reply) bool {
 	text := refusal.Err().Error()
-	for _, prefix := range []string{"NOPERM ", "WRONGTYPE ", "ERR ", "MOVED "} {
-		if strings.HasPrefix(text, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"NOPERM ", "WRONGTYPE ", "ERR ", "MOVED "}, func(prefix string) bool {
+		return strings.HasPrefix(text, prefix)
+	})
 }
 
 // wallClock parses the answer to TIME.

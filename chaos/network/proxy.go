@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -98,8 +99,13 @@ func (p *local) add(t Toxic) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.toxics = append(p.toxics, t)
+	return p.changeLocked(func(proxy *toxiproxy.Proxy) error { return addTo(proxy, t) })
+}
+
+// changeLocked changes the proxy, or replaces it if it does not answer.
+func (p *local) changeLocked(change func(*toxiproxy.Proxy) error) error {
 	proxy := p.proxy
-	err := bounded(func() error { return addTo(proxy, t) })
+	err := bounded(func() error { return change(proxy) })
 	if errors.Is(err, errStuck) {
 		return p.replaceLocked()
 	}
@@ -118,19 +124,10 @@ func addTo(proxy *toxiproxy.Proxy, t Toxic) error {
 func (p *local) remove(name string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	kept := p.toxics[:0]
-	for _, t := range p.toxics {
-		if t.Name != name {
-			kept = append(kept, t)
-		}
-	}
-	p.toxics = kept
-	proxy := p.proxy
-	err := bounded(func() error { return proxy.Toxics.RemoveToxic(context.Background(), name) })
-	if errors.Is(err, errStuck) {
-		return p.replaceLocked()
-	}
-	return err
+	p.toxics = slices.DeleteFunc(p.toxics, func(t Toxic) bool { return t.Name == name })
+	return p.changeLocked(func(proxy *toxiproxy.Proxy) error {
+		return proxy.Toxics.RemoveToxic(context.Background(), name)
+	})
 }
 
 func (p *local) enable(to door) error {
@@ -139,8 +136,7 @@ func (p *local) enable(to door) error {
 	p.door = to
 	p.mute.close()
 	p.mute = nil
-	proxy := p.proxy
-	err := bounded(func() error {
+	err := p.changeLocked(func(proxy *toxiproxy.Proxy) error {
 		if to != open {
 			proxy.Stop()
 			return nil
@@ -150,9 +146,6 @@ func (p *local) enable(to door) error {
 		}
 		return nil
 	})
-	if errors.Is(err, errStuck) {
-		err = p.replaceLocked()
-	}
 	if err == nil && to == silent {
 		p.mute, err = listenMute(p.listen)
 	}
@@ -164,8 +157,7 @@ func startOn(proxy *toxiproxy.Proxy) error {
 	deadline := time.Now().Add(patience / 2)
 	for {
 		err := proxy.Start()
-		var busy *net.OpError
-		if !errors.As(err, &busy) || time.Now().After(deadline) {
+		if _, busy := errors.AsType[*net.OpError](err); !busy || time.Now().After(deadline) {
 			return err
 		}
 		<-time.After(5 * time.Millisecond)

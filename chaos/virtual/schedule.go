@@ -113,12 +113,7 @@ func (f *Fault) within() bool { return f.Kind != Forget && f.Kind != Step }
 // Inside reports whether all faults are within the assumptions of a lock by majority. Outside them, masters lose data
 // or clocks are set, and only locks with fencing tokens promise anything.
 func (s *Schedule) Inside() bool {
-	for i := range s.Faults {
-		if !s.Faults[i].within() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(s.Faults, func(f Fault) bool { return !f.within() })
 }
 
 // sessions yields all sessions.

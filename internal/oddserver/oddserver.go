@@ -137,12 +137,7 @@ func (s *Server) Executed(words ...string) int {
 }
 
 func hasAll(command, words []string) bool {
-	for _, word := range words {
-		if !slices.Contains(command, word) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(words, func(word string) bool { return !slices.Contains(command, word) })
 }
 
 func (s *Server) decide(step Step) Act {

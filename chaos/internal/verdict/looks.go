@@ -174,12 +174,7 @@ func (l glances) values(a *history.Attempt, key int, set []int) []string {
 type bands [][2]int64
 
 func (b bands) overlaps(from, to int64) bool {
-	for _, x := range b {
-		if x[0] < to && from < x[1] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(b, func(x [2]int64) bool { return x[0] < to && from < x[1] })
 }
 
 // forgetfulTimes are when some fault that makes masters lose keys was on, or had been on shortly before.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -166,16 +167,8 @@ func (m *Measure) samples(quantile string) (values []float64, short int) {
 
 // whole reports whether r has exactly the measures of its masters, in their order.
 func (r *Report) whole() bool {
-	want := measuresOf(r.Masters)
-	if len(r.Masters) == 0 || len(r.Masters) != r.Settings.Masters || len(r.Measures) != len(want) {
-		return false
-	}
-	for i, m := range r.Measures {
-		if m.Name != want[i] {
-			return false
-		}
-	}
-	return true
+	return len(r.Masters) > 0 && len(r.Masters) == r.Settings.Masters &&
+		slices.EqualFunc(r.Measures, measuresOf(r.Masters), func(m Measure, name string) bool { return m.Name == name })
 }
 
 // measuresOf returns the names of all measures in the order of the output.

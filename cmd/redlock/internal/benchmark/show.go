@@ -2,6 +2,7 @@ package benchmark
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -145,10 +146,7 @@ func (r *Report) Warnings() (warnings []string) {
 
 // isDown reports whether a measure is the round trip of a master that did not answer.
 func (r *Report) isDown(measure string) bool {
-	for _, m := range r.Masters {
-		if !m.Usable && measure == roundTrip+" "+m.Name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Masters, func(m Master) bool {
+		return !m.Usable && measure == roundTrip+" "+m.Name
+	})
 }
