@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -95,13 +96,8 @@ func New(client redis.UniversalClient, opts Options) (*Master, error) {
 		if c == nil {
 			return nil, errors.New("single: nil client")
 		}
-		addrs := make([]string, 0, len(c.Options().Addrs))
-		for _, addr := range c.Options().Addrs {
-			addrs = append(addrs, addr)
-		}
-		slices.Sort(addrs)
-		m.name = cmp.Or(m.name, strings.Join(addrs, ","))
 		opt := c.Options()
+		m.name = cmp.Or(m.name, strings.Join(slices.Sorted(maps.Values(opt.Addrs)), ","))
 		m.renews = isProvided(opt.CredentialsProviderContext, opt.CredentialsProvider, opt.StreamingCredentialsProvider)
 	}
 	if m.name == "" {

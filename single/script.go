@@ -2,51 +2,13 @@ package single
 
 import (
 	"crypto/sha1"
-	_ "embed" // the scripts below
+	"embed"
 	"encoding/hex"
 	"strings"
 )
 
-var (
-	//go:embed lua/acquire.lua
-	acquireSource string
-	//go:embed lua/acquire_several.lua
-	acquireSeveralSource string
-	//go:embed lua/extend.lua
-	extendSource string
-	//go:embed lua/kind.lua
-	kindSource string
-	//go:embed lua/hold.lua
-	holdSource string
-	//go:embed lua/queue.lua
-	queueSource string
-	//go:embed lua/counter.lua
-	counterSource string
-	//go:embed lua/release.lua
-	releaseSource string
-	//go:embed lua/release_bundle.lua
-	releaseBundleSource string
-	//go:embed lua/release_several.lua
-	releaseSeveralSource string
-	//go:embed lua/leave.lua
-	leaveSource string
-	//go:embed lua/keep.lua
-	keepSource string
-	//go:embed lua/raise.lua
-	raiseSource string
-	//go:embed lua/transfer.lua
-	transferSource string
-	//go:embed lua/announce.lua
-	announceSource string
-	//go:embed lua/inspect.lua
-	inspectSource string
-	//go:embed lua/share.lua
-	shareSource string
-	//go:embed lua/share_extend.lua
-	shareExtendSource string
-	//go:embed lua/share_release.lua
-	shareReleaseSource string
-)
+//go:embed lua
+var sources embed.FS
 
 // program numbers the scripts.
 type program int
@@ -79,33 +41,37 @@ type script struct {
 
 // scripts holds the programs. Tests compare their SHAs with a real redis-server's.
 var scripts = [numPrograms]script{
-	acquireProgram:        newScript("acquire", acquireSource),
-	acquireSeveralProgram: newScript("acquire_several", acquireSeveralSource),
-	extendProgram:         newScript("extend", extendSource),
-	releaseProgram:        newScript("release", releaseSource),
-	releaseBundleProgram:  newScript("release_bundle", releaseBundleSource),
-	releaseSeveralProgram: newScript("release_several", releaseSeveralSource),
-	leaveProgram:          newScript("leave", leaveSource),
-	keepProgram:           newScript("keep", keepSource),
-	raiseProgram:          newScript("raise", raiseSource),
-	transferProgram:       newScript("transfer", transferSource),
-	inspectProgram:        newScript("inspect", inspectSource),
-	announceProgram:       newScript("announce", announceSource),
-	shareProgram:          newScript("share", shareSource),
-	shareExtendProgram:    newScript("share_extend", shareExtendSource),
-	shareReleaseProgram:   newScript("share_release", shareReleaseSource),
+	acquireProgram:        newScript("acquire"),
+	acquireSeveralProgram: newScript("acquire_several"),
+	extendProgram:         newScript("extend"),
+	releaseProgram:        newScript("release"),
+	releaseBundleProgram:  newScript("release_bundle"),
+	releaseSeveralProgram: newScript("release_several"),
+	leaveProgram:          newScript("leave"),
+	keepProgram:           newScript("keep"),
+	raiseProgram:          newScript("raise"),
+	transferProgram:       newScript("transfer"),
+	inspectProgram:        newScript("inspect"),
+	announceProgram:       newScript("announce"),
+	shareProgram:          newScript("share"),
+	shareExtendProgram:    newScript("share_extend"),
+	shareReleaseProgram:   newScript("share_release"),
 }
 
-// newScript replaces each include comment by the shared source. A script includes it after the code for the usual
-// case, which does not need it.
-func newScript(name, source string) script {
-	source = strings.NewReplacer(
-		"-- include kind.lua\n", kindSource, "-- include queue.lua\n", queueSource, "-- include counter.lua\n",
-		counterSource,
-		"-- include hold.lua\n", holdSource,
-	).Replace(source)
+// newScript reads a program, and replaces each include comment by the shared source. A script includes it after the
+// code for the usual case, which does not need it.
+func newScript(name string) script {
+	source := sourceOf(name)
+	for _, shared := range []string{"kind", "queue", "counter", "hold"} {
+		source = strings.ReplaceAll(source, "-- include "+shared+".lua\n", sourceOf(shared))
+	}
 	sum := sha1.Sum([]byte(source))
 	return script{name: name, source: source, sha: hex.EncodeToString(sum[:])}
+}
+
+func sourceOf(name string) string {
+	text, _ := sources.ReadFile("lua/" + name + ".lua") // a test compares all programs with a server's
+	return string(text)
 }
 
 // program returns the script that performs the request.
