@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -49,6 +50,33 @@ func contained(what, password string, call func() error) error {
 		err = call()
 	}()
 	return <-ended
+}
+
+// abandoned counts calls that have not returned and that nobody waits for any more.
+type abandoned struct{ atomic.Int32 }
+
+// wait runs call in another goroutine, and reports whether it has returned before ctx ended. Otherwise it counts until
+// it returns.
+func (a *abandoned) wait(ctx context.Context, call func()) bool {
+	var over atomic.Bool // the later one of the two corrects the count
+	ended := make(chan struct{})
+	go func() {
+		call()
+		close(ended)
+		if !over.CompareAndSwap(false, true) {
+			a.Add(-1)
+		}
+	}()
+	select {
+	case <-ended:
+		return true
+	case <-ctx.Done():
+	}
+	a.Add(1)
+	if !over.CompareAndSwap(false, true) {
+		a.Add(-1) // it returned at this very moment
+	}
+	return false
 }
 
 // shown returns the value of a panic, without the password. Any value but a text may have the password in a field, so

@@ -3,7 +3,6 @@ package single
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/auth"
@@ -52,7 +51,7 @@ func isProvided(
 type provider struct {
 	call      func(context.Context) (user, password string, err error)
 	password  string // is not shown
-	abandoned atomic.Int32
+	abandoned abandoned
 }
 
 // ask calls the provider in a separate goroutine, and stops waiting for it when ctx ends.
@@ -60,28 +59,15 @@ func (p *provider) ask(ctx context.Context) (user, password string, err error) {
 	if n := p.abandoned.Load(); n >= maxAbandoned {
 		return "", "", fmt.Errorf("the credentials provider has not returned from %d earlier calls", n)
 	}
-	var over atomic.Bool // the later one of the two corrects the count
-	answered := make(chan struct{})
 	var u, pw string
 	var e error
-	go func() {
+	if p.abandoned.wait(ctx, func() {
 		e = contained("credentials provider", p.password, func() (err error) {
 			u, pw, err = p.call(ctx)
 			return err
 		})
-		close(answered)
-		if !over.CompareAndSwap(false, true) {
-			p.abandoned.Add(-1)
-		}
-	}()
-	select {
-	case <-answered:
+	}) {
 		return u, pw, e
-	case <-ctx.Done():
-	}
-	p.abandoned.Add(1)
-	if !over.CompareAndSwap(false, true) {
-		p.abandoned.Add(-1) // it returned at this very moment
 	}
 	return "", "", fmt.Errorf("the credentials provider has not returned: %w", ctx.Err())
 }

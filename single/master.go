@@ -27,10 +27,10 @@ type Master struct {
 	// exact says that this client sends a request at most once. So a failed dial means that nothing was sent.
 	exact     bool
 	owned     bool
-	fixed     bool         // connections go to the given address, not to the current master
-	renews    bool         // a provider makes the credentials of each connection
-	heldBack  atomic.Int32 // batches past their deadline that the client still works on
-	guard     *guard       // nil without Options.RestartGuard
+	fixed     bool      // connections go to the given address, not to the current master
+	renews    bool      // a provider makes the credentials of each connection
+	heldBack  abandoned // batches past their deadline that the client still works on
+	guard     *guard    // nil without Options.RestartGuard
 	transport transport
 	apart     atomic.Int64 // until when releases go out one by one, in Unix nanoseconds
 	crowds    crowds       // keys that several hold
@@ -206,26 +206,11 @@ func (m *Master) within(ctx context.Context, batch []*Call) {
 	for i, c := range batch {
 		private[i] = &Call{Request: c.Request}
 	}
-	ended := make(chan struct{})
-	var gone atomic.Bool
-	go func() {
-		m.do(ctx, private)
-		close(ended)
-		if !gone.CompareAndSwap(false, true) {
-			m.heldBack.Add(-1)
-		}
-	}()
-	select {
-	case <-ended:
-		for i, c := range batch {
+	ended := m.heldBack.wait(ctx, func() { m.do(ctx, private) })
+	for i, c := range batch {
+		if ended {
 			c.Reply, c.Err, c.Sent = private[i].Reply, private[i].Err, private[i].Sent
-		}
-	case <-ctx.Done():
-		m.heldBack.Add(1)
-		if !gone.CompareAndSwap(false, true) {
-			m.heldBack.Add(-1) // it ended at this very moment
-		}
-		for _, c := range batch {
+		} else {
 			c.Reply, c.Err, c.Sent = Reply{}, ctx.Err(), true
 		}
 	}
