@@ -54,7 +54,7 @@ func run(s *Schedule, traced bool) (*Result, error) {
 		res *Result
 		err error
 	)
-	if !seedrun.Ends(seedrun.Longest, func() { res, err = perform(s, traced) }) {
+	if !seedrun.Ends(func() { res, err = perform(s, traced) }) {
 		return nil, ErrEndless
 	}
 	return res, err

@@ -69,7 +69,7 @@ func run(subject workload.Subject, s *Schedule, traced bool) (*Result, error) {
 		res *Result
 		err error
 	)
-	if !seedrun.Ends(seedrun.Longest, func() { res, err = w.run() }) {
+	if !seedrun.Ends(func() { res, err = w.run() }) {
 		return nil, fmt.Errorf("virtual: the run of seed %d stands still. It has too much to do for a "+
 			"minute, or a goroutine of %s waits for a mutex whose owner waits for the network: then virtual time "+
 			"cannot move on", s.Seed, subject.Name())

@@ -179,15 +179,6 @@ func Start(n int) (*Cluster, error) {
 	return c, nil
 }
 
-// Addrs are the masters' addresses, host:port.
-func (c *Cluster) Addrs() []string {
-	addrs := make([]string, len(c.Masters))
-	for i, m := range c.Masters {
-		addrs[i] = m.Addr()
-	}
-	return addrs
-}
-
 // URLs are the masters' URLs.
 func (c *Cluster) URLs() []string {
 	urls := make([]string, len(c.Masters))

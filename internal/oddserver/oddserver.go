@@ -31,8 +31,8 @@ const (
 // Step is one point of a conversation at which a Script may interfere: a command on its way to the server behind, or
 // one of the two events above.
 type Step struct {
-	// Conn and Index number the connections of a Server, and the steps of a connection, from 0; the first is Connect.
-	Conn, Index int
+	// Conn numbers the connections of a Server, from 0.
+	Conn int
 	// Name is the command's name in upper case, or Connect or Push.
 	Name string
 	// Args are the words behind the name; of a Push, its raw bytes.
@@ -178,8 +178,7 @@ type talk struct {
 	back   *bufio.Reader // from the server behind
 
 	mu         sync.Mutex // guards writes to the client, and the fields below
-	index      int
-	late       []byte // replies that are kept back until the next one
+	late       []byte     // replies that are kept back until the next one
 	subscribed bool
 }
 
@@ -225,11 +224,7 @@ func (s *Server) serve(client net.Conn, number int) {
 }
 
 func (t *talk) step(name string, args []string) Act {
-	t.mu.Lock()
-	step := Step{Conn: t.number, Index: t.index, Name: name, Args: args}
-	t.index++
-	t.mu.Unlock()
-	return t.server.decide(step)
+	return t.server.decide(Step{Conn: t.number, Name: name, Args: args})
 }
 
 // command passes one command on, or not, and returns the real reply or another.

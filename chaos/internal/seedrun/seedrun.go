@@ -13,8 +13,8 @@ import (
 const Longest = time.Minute
 
 // Ends calls do in another goroutine. It reports false, and leaves that goroutine behind, if do has not returned after
-// the limit.
-func Ends(limit time.Duration, do func()) bool {
+// Longest.
+func Ends(do func()) bool {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -23,7 +23,7 @@ func Ends(limit time.Duration, do func()) bool {
 	select {
 	case <-ended:
 		return true
-	case <-time.After(limit):
+	case <-time.After(Longest):
 		return false
 	}
 }
