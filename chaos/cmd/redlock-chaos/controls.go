@@ -28,8 +28,8 @@ func controlsCommand(ctx context.Context, args []string, stdout, stderr io.Write
 		"unbroken locks are not run")
 	only := f.String("only", "", "only these, by name, comma-separated")
 	parallel := f.Int("parallel", 1, "how many locks to try at once")
-	if status, ok := parsed(f, args, stderr); !ok {
-		return status
+	if !parsed(f, args, stderr) {
+		return exitUsage
 	}
 	cfg, err := w.config()
 	if err == nil && *parallel < 1 {

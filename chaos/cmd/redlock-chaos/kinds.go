@@ -26,8 +26,8 @@ func kindsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	duration := f.Duration("duration", 8*time.Second, "how long each run lasts")
 	exec := f.String("exec", "", "a correct lock in another language, as for run: one more column of the table")
 	table := f.String("table", "", "write the table to this `file`, in Markdown")
-	if status, ok := parsed(f, args, stderr); !ok {
-		return status
+	if !parsed(f, args, stderr) {
+		return exitUsage
 	}
 	cfg, err := w.config()
 	if err == nil {

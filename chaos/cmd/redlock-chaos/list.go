@@ -17,8 +17,8 @@ import (
 func listCommand(_ context.Context, args []string, stdout, stderr io.Writer) int {
 	f := flagSet("list", stderr)
 	asJSON := f.Bool("json", false, "as JSON")
-	if status, ok := parsed(f, args, stderr); !ok {
-		return status
+	if !parsed(f, args, stderr) {
+		return exitUsage
 	}
 	backends := slices.Sorted(maps.Keys(containers.Registry()))
 	var subjects []string

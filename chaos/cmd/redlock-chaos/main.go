@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -102,22 +101,20 @@ func flagSet(name string, stderr io.Writer) *flag.FlagSet {
 	return f
 }
 
-// parsed parses args and returns the status to exit with if it is not to go on.
-func parsed(f *flag.FlagSet, args []string, stderr io.Writer) (status int, ok bool) {
-	switch err := f.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		return exitUsage, false
-	case err != nil:
-		return exitUsage, false
+// parsed parses args. It reports false after it has printed what is wrong, or the help.
+func parsed(f *flag.FlagSet, args []string, stderr io.Writer) bool {
+	switch {
+	case f.Parse(args) != nil:
+		return false
 	case f.NArg() > 0:
 		what := strconv.Quote(f.Arg(0))
 		if strings.ContainsAny(what, "@:") { // a part of a list of masters, with its passwords
 			what = "after the flags; a list with blanks has to be quoted"
 		}
 		fmt.Fprintf(stderr, "%s: unexpected argument %s\n", f.Name(), what)
-		return exitUsage, false
+		return false
 	}
-	return exitPass, true
+	return true
 }
 
 func setupFailed(stderr io.Writer, err error) int {

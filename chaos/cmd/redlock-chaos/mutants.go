@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/seed-624411e5/redlock/chaos"
 	"github.com/seed-624411e5/redlock/chaos/report"
 	"github.com/seed-624411e5/redlock/internal/mutant"
@@ -28,8 +30,8 @@ func mutantsCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 	page := f.String("page", "", "put what was found into this `file`'s tables, between its two marks, as "+
 		"docs/evidence/mutants.md has it")
 	workers := f.Int("workers", min(2, runtime.GOMAXPROCS(0)), "how many to try at the same time")
-	if status, ok := parsed(f, args, stderr); !ok {
-		return status
+	if !parsed(f, args, stderr) {
+		return exitUsage
 	}
 	chosen, err := choose(*only, *sample)
 	if err == nil && *workers < 1 {
@@ -106,25 +108,19 @@ func tryMutants(ctx context.Context, chosen []mutant.Mutant, workers int, stdout
 		},
 	}
 	results := make([]mutant.Result, len(chosen))
-	var all sync.WaitGroup
+	var all errgroup.Group
+	all.SetLimit(workers)
 	var shown sync.Mutex
-	next := make(chan int)
-	for range workers {
-		all.Go(func() {
-			for i := range next {
-				results[i] = checker.Check(ctx, chosen[i])
-				shown.Lock()
-				showMutant(stdout, results[i])
-				shown.Unlock()
-			}
+	for i := range chosen {
+		all.Go(func() error {
+			results[i] = checker.Check(ctx, chosen[i])
+			shown.Lock()
+			defer shown.Unlock()
+			showMutant(stdout, results[i])
+			return nil
 		})
 	}
-	for i := range chosen {
-		next <- i
-	}
-	close(next)
-	all.Wait()
-	return results, nil
+	return results, all.Wait()
 }
 
 // tryOnMasters runs the unchanged library. Then it runs the mutant in the scenario that has to show

@@ -153,12 +153,12 @@ func runAs(ctx context.Context, command string, defaults, args []string, stdout,
 	var r running
 	f := flagSet(command, stderr)
 	r.flags(f)
-	if status, ok := parsed(f, defaults, stderr); !ok {
-		return status
+	if !parsed(f, defaults, stderr) {
+		return exitUsage
 	}
 	f.Visit(func(x *flag.Flag) { x.DefValue = x.Value.String() }) // as -h shows it
-	if status, ok := parsed(f, args, stderr); !ok {
-		return status
+	if !parsed(f, args, stderr) {
+		return exitUsage
 	}
 	if name := mutantOf(r.subject); name != "" && mutant.Built() == "" {
 		return asMutant(ctx, name, slices.Concat([]string{"run"}, defaults, args), stdout, stderr)
