@@ -185,13 +185,8 @@ func (l *listening) stop() {
 		return
 	}
 	<-l.asked
-	stopAll(l.stops)
-}
-
-// stopAll calls all stops concurrently, and waits until every call has returned.
-func stopAll(stops []func()) {
 	var all sync.WaitGroup
-	for _, stop := range stops {
+	for _, stop := range l.stops {
 		all.Go(stop)
 	}
 	all.Wait()

@@ -4,8 +4,9 @@ package seedrun
 import (
 	"context"
 	"runtime"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Longest is how long, in real time, a run in virtual time may go on. It takes some milliseconds, unless goroutines
@@ -36,28 +37,15 @@ func Each(ctx context.Context, workers int, first uint64, n int, do func(seed ui
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	var (
-		mu   sync.Mutex
-		next int
-		all  sync.WaitGroup
-	)
-	claim := func() (seed uint64, ok bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if next >= n || ctx.Err() != nil {
-			return 0, false
-		}
-		next++
-		return first + uint64(next-1), true
-	}
-	for range workers {
-		all.Go(func() {
-			for seed, ok := claim(); ok; seed, ok = claim() {
-				if !do(seed) {
-					stop()
-				}
+	var all errgroup.Group
+	all.SetLimit(workers)
+	for i := 0; i < n && ctx.Err() == nil; i++ {
+		all.Go(func() error {
+			if ctx.Err() == nil && !do(first+uint64(i)) {
+				stop()
 			}
+			return nil
 		})
 	}
-	all.Wait()
+	_ = all.Wait()
 }
