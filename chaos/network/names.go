@@ -83,8 +83,7 @@ func (s *Names) Hide(links []Link) (asked func() int, show func()) {
 	}
 	before := count()
 	change(1)
-	var once sync.Once
-	return func() int { return count() - before }, func() { once.Do(func() { change(-1) }) }
+	return func() int { return count() - before }, sync.OnceFunc(func() { change(-1) })
 }
 
 func (s *Names) serve() {

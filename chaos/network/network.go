@@ -252,14 +252,9 @@ func (n *Network) Add(ctx context.Context, links []Link, t Toxic) (remove func()
 		parts[i].Name = fmt.Sprintf("%s-%d-%d", t.Type, n.next, i)
 	}
 	n.mu.Unlock()
-	var once sync.Once
-	var removeErr error
-	remove = func() error {
-		once.Do(func() {
-			removeErr = n.each(links, func(l Link, p proxy) error { return n.takeOff(l, p, parts) })
-		})
-		return removeErr
-	}
+	remove = sync.OnceValue(func() error {
+		return n.each(links, func(l Link, p proxy) error { return n.takeOff(l, p, parts) })
+	})
 	if err = ctx.Err(); err == nil {
 		err = n.each(links, func(l Link, p proxy) error { return n.putOn(l, p, parts) })
 	}
