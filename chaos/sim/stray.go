@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/seed-624411e5/redlock"
@@ -33,20 +34,16 @@ func (w *world) noteStray(f *flight, i int, reply single.Reply) {
 func kept(strays []stray, n int) (times [][2]int64) {
 	for i := range strays {
 		at := strays[i].from
-		masters, until := make(map[int]int64), []int64{}
+		masters := make(map[int]int64)
 		for _, s := range strays {
 			if s.key == strays[i].key && s.from <= at && at < s.to {
 				masters[s.master] = max(masters[s.master], s.to)
 			}
 		}
-		for _, to := range masters {
-			until = append(until, to)
-		}
-		spare := n - redlock.Quorum(n)
+		spare, until := n-redlock.Quorum(n), slices.Sorted(maps.Values(masters))
 		if len(until) <= spare {
 			continue
 		}
-		slices.Sort(until)
 		times = append(times, [2]int64{at, until[len(until)-spare-1]})
 	}
 	slices.SortFunc(times, func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) })
