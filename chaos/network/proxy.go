@@ -38,10 +38,8 @@ var errStuck = errors.New("network: the proxy does not answer")
 // and a change of all paths at once is many requests.
 const remotePatience = 10 * time.Second
 
-// bounded runs f and stops waiting for it after patience.
-func bounded(f func() error) error { return boundedBy(patience, f) }
-
-func boundedBy(d time.Duration, f func() error) error {
+// bounded runs f and stops waiting for it after d.
+func bounded(d time.Duration, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
 	select {
@@ -105,7 +103,7 @@ func (p *local) add(t Toxic) error {
 // changeLocked changes the proxy, or replaces it if it does not answer.
 func (p *local) changeLocked(change func(*toxiproxy.Proxy) error) error {
 	proxy := p.proxy
-	err := bounded(func() error { return change(proxy) })
+	err := bounded(patience, func() error { return change(proxy) })
 	if errors.Is(err, errStuck) {
 		return p.replaceLocked()
 	}
@@ -195,7 +193,7 @@ func (p *local) close() error {
 	if p.port != nil {
 		released, p.port = p.port.Release(), nil
 	}
-	if err := bounded(func() error { proxy.Stop(); return nil }); err != nil {
+	if err := bounded(patience, func() error { proxy.Stop(); return nil }); err != nil {
 		return errors.Join(fmt.Errorf("%w: %s", err, p.name), released)
 	}
 	return released
@@ -222,18 +220,18 @@ func (p *remote) addr() string { return p.at }
 
 func (p *remote) add(t Toxic) error {
 	w := t.wire()
-	return boundedBy(remotePatience, func() error {
+	return bounded(remotePatience, func() error {
 		_, err := p.proxy.AddToxic(w.Name, w.Type, w.Stream, w.Toxicity, client.Attributes(w.Attributes))
 		return err
 	})
 }
 
 func (p *remote) remove(name string) error {
-	return boundedBy(remotePatience, func() error { return p.proxy.RemoveToxic(name) })
+	return bounded(remotePatience, func() error { return p.proxy.RemoveToxic(name) })
 }
 
 func (p *remote) enable(to door) error {
-	return boundedBy(remotePatience, func() error {
+	return bounded(remotePatience, func() error {
 		switch to {
 		case open:
 			return p.proxy.Enable()
@@ -245,4 +243,4 @@ func (p *remote) enable(to door) error {
 	})
 }
 
-func (p *remote) close() error { return boundedBy(remotePatience, p.proxy.Delete) }
+func (p *remote) close() error { return bounded(remotePatience, p.proxy.Delete) }

@@ -22,6 +22,7 @@ func Shrink(ctx context.Context, s *Schedule, oracles []string) *Schedule {
 
 // simplifications lists changes of s that make it simpler, or leave it as it is, largest first.
 func (s *Schedule) simplifications() []func() {
+	clientOf := func(f *Fault) *int { return &f.Client }
 	all := smaller.EachWithout(nil, &s.Faults)
 	for c := range s.Clients {
 		for t := range s.Clients[c].Tasks {
@@ -29,7 +30,7 @@ func (s *Schedule) simplifications() []func() {
 		}
 	}
 	for c := range s.Clients {
-		all = append(all, func() { s.dropClient(c) })
+		all = append(all, func() { smaller.WithoutClient(&s.Clients, &s.Faults, c, clientOf) })
 		all = smaller.EachWithout(all, &s.Clients[c].Crowds)
 		for i := range s.Clients[c].Crowds {
 			crowd := &s.Clients[c].Crowds[i]
@@ -55,20 +56,6 @@ func (s *Schedule) simplifications() []func() {
 		all = smaller.Fields(all, reflect.ValueOf(part).Elem())
 	}
 	return all
-}
-
-// dropClient takes a client out, with its own faults, unless it is the only one.
-func (s *Schedule) dropClient(c int) {
-	if len(s.Clients) == 1 {
-		return
-	}
-	s.Clients = slices.Delete(s.Clients, c, c+1)
-	s.Faults = slices.DeleteFunc(s.Faults, func(f Fault) bool { return f.Client == c })
-	for i := range s.Faults {
-		if f := &s.Faults[i]; f.Client > c {
-			f.Client--
-		}
-	}
 }
 
 // useOneKey keeps only the first of several keys. Quiet locks keep theirs, because no other session

@@ -45,9 +45,10 @@ func (r *Result) Oracles() []string {
 // simplifications lists changes that make s simpler or leave it unchanged, largest first. Masters stay: a lock
 // may be for a certain number.
 func (s *Schedule) simplifications() []func() {
+	clientOf := func(f *Fault) *int { return &f.Client }
 	all := smaller.EachWithout(nil, &s.Faults)
 	for c := range s.Clients {
-		all = append(all, func() { s.dropClient(c) })
+		all = append(all, func() { smaller.WithoutClient(&s.Clients, &s.Faults, c, clientOf) })
 		all = smaller.EachWithout(all, &s.Clients[c].Workers)
 		for w := range s.Clients[c].Workers {
 			all = smaller.EachWithout(all, &s.Clients[c].Workers[w])
@@ -63,20 +64,6 @@ func (s *Schedule) simplifications() []func() {
 		all = smaller.Fields(all, reflect.ValueOf(part).Elem())
 	}
 	return all
-}
-
-// dropClient takes a client out, with its own faults, unless it is the only one.
-func (s *Schedule) dropClient(c int) {
-	if len(s.Clients) == 1 {
-		return
-	}
-	s.Clients = slices.Delete(s.Clients, c, c+1)
-	s.Faults = slices.DeleteFunc(s.Faults, func(f Fault) bool { return f.Client == c })
-	for i := range s.Faults {
-		if f := &s.Faults[i]; f.Client > c {
-			f.Client--
-		}
-	}
 }
 
 // useOneKey has all sessions use the first key.

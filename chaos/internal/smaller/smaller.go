@@ -53,6 +53,20 @@ func EachWithout[V any](all []func(), from *[]V) []func() {
 	return all
 }
 
+// WithoutClient takes client c out, with its own faults, unless it is the only one.
+func WithoutClient[C, F any](clients *[]C, faults *[]F, c int, clientOf func(*F) *int) {
+	if len(*clients) == 1 {
+		return
+	}
+	*clients = slices.Delete(*clients, c, c+1)
+	*faults = slices.DeleteFunc(*faults, func(f F) bool { return *clientOf(&f) == c })
+	for i := range *faults {
+		if client := clientOf(&(*faults)[i]); *client > c {
+			*client--
+		}
+	}
+}
+
 // Fields adds, for every value in v, a settable struct or slice, to leave it out and to make it rounder, as far as the
 // tags allow.
 func Fields(all []func(), v reflect.Value) []func() {
