@@ -50,7 +50,7 @@ class Master:
             gone = time.monotonic() >= end
             try:
                 if not gone:
-                    gone = self.ask(0.2, "EVAL", RELEASE, 1, key, owner)
+                    gone = self.ask(0.5, "EVAL", RELEASE, 1, key, owner)
                     pause = min(2 * pause, 1)
             except OSError:
                 self.forget()
