@@ -222,6 +222,7 @@ func (l *Locker) outdatedBy(newer generation.Newer, own uint64) error {
 // The errors of waits that others of the process are in the way of.
 var (
 	errBehindOthers = fmt.Errorf("%w: others of this process are first in the queue", ErrHeld)
+	errBehindOutage = fmt.Errorf("%w: others of this process are first in the queue, and reach none", ErrNoQuorum)
 	errLetGoFirst   = fmt.Errorf("%w: others are let go first", ErrHeld)
 )
 
@@ -243,6 +244,8 @@ func (l *Locker) explain(ctx context.Context, s *spec, f *contend.Failure) error
 			brief(l.shown(s.Keys[0])), ErrExpired)
 	case contend.Behind:
 		return errBehindOthers
+	case contend.BehindOutage:
+		return errBehindOutage
 	case contend.Yielding:
 		return errLetGoFirst
 	case contend.OutageOver:

@@ -184,7 +184,8 @@ func (k *Lock) Token() uint64 {
 // waits for another extension or renewal that is under way. Each takes at most a request timeout.
 //
 // On error the lock keeps its old end and nothing is released. Only with [ErrNotHeld] is the lock over. After
-// [ErrNoQuorum] try again, unless it is [ErrMisconfigured]. ctx bounds the wait, not the effect.
+// [ErrNoQuorum] try again, unless it is [ErrMisconfigured]. ctx bounds the wait, not the effect: the lock may still be
+// extended afterwards, or found lost.
 func (k *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 	if k.isNone() {
 		return ErrNotHeld
@@ -227,7 +228,8 @@ func (k *Lock) current(ctx context.Context) (asOf time.Duration, err error) {
 }
 
 // Verify asks the masters whether they still have this lock's key, and returns nil if a quorum has it. After the end
-// of the lock's validity it fails at once, as [Lock.Err] does. Verify extends nothing.
+// of the lock's validity it fails at once, as [Lock.Err] does. Verify extends nothing. With [ErrNotHeld] the lock is
+// over, since a majority of masters has lost it. After another error it goes on.
 func (k *Lock) Verify(ctx context.Context) error {
 	if err := k.Err(); err != nil {
 		return err

@@ -42,7 +42,7 @@ const (
 	EventPending
 	// EventReturned: an Acquire, TryAcquire or Attach has returned Err to its caller, after Took and that many Rounds.
 	EventReturned
-	// EventVerify: [Lock.Verify] was decided: whether a quorum still has the lock's key. It changes nothing.
+	// EventVerify: [Lock.Verify] was decided: whether a quorum still has the lock's key. It extends nothing.
 	EventVerify
 	// EventPass: a lock was released, and passed on to another goroutine of this Locker, without asking a master.
 	EventPass

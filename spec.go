@@ -235,7 +235,8 @@ func (s *spec) enter(ctx context.Context, l *Locker) error {
 
 // enterable reports that the acquisition may become one more hold of owner.
 func (s *spec) enterable(owner string) bool {
-	return s.Kind != single.Shared && !s.Fenced && len(s.Keys) == 1 && (s.Owner == "" || s.Owner == owner)
+	return s.Kind != single.Shared && !s.Fenced && s.MinHold == 0 && len(s.Keys) == 1 &&
+		(s.Owner == "" || s.Owner == owner)
 }
 
 func intersect(a, b []string) bool {

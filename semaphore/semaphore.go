@@ -101,7 +101,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, ttl time.Duration, opts ...r
 
 // try asks for one slot after the other.
 func (s *Semaphore) try(ctx context.Context, ttl time.Duration, opts []redlock.Option) (*Permit, error) {
-	var held, contended error
+	var held, contended, own error
 	begin := rand.IntN(len(s.slots)) // so that simultaneous callers do not all want the same slot
 	for i := range s.slots {
 		slot := (begin + i) % len(s.slots)
@@ -113,14 +113,20 @@ func (s *Semaphore) try(ctx context.Context, ttl time.Duration, opts []redlock.O
 			held = err
 		case errors.Is(err, redlock.ErrContended):
 			contended = err
+		case errors.Is(err, redlock.ErrAlreadyHeld): // ctx belongs to a permit
+			own = err
 		default:
 			return nil, fmt.Errorf("semaphore %q: %w", s.name, err)
 		}
 	}
-	if contended != nil {
+	switch {
+	case contended != nil:
 		return nil, fmt.Errorf("semaphore %q: no permit was granted: %w", s.name, contended)
+	case held != nil:
+		return nil, fmt.Errorf("semaphore %q: all %d permits are held: %w", s.name, len(s.slots), held)
+	default:
+		return nil, fmt.Errorf("semaphore %q: %w", s.name, own)
 	}
-	return nil, fmt.Errorf("semaphore %q: all %d permits are held: %w", s.name, len(s.slots), held)
 }
 
 // Acquire takes a permit for ttl, and waits for one until ctx is done. First it tries one slot after the other, as
@@ -188,6 +194,8 @@ func (s *Semaphore) wait(ctx context.Context, ttl time.Duration, opts []redlock.
 			err = r.err
 			cancel() // the other slots are on the same masters
 		case err == nil, errors.Is(err, redlock.ErrMisconfigured): // masters may complain of one slot's key alone
+			err = r.err
+		case errors.Is(err, redlock.ErrAlreadyHeld): // ctx belongs to a permit, and the other slots say more
 			err = r.err
 		}
 	}

@@ -3,6 +3,7 @@ package sharded
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/seed-624411e5/redlock"
 )
@@ -27,9 +28,18 @@ func joinGroups(before, after *Group) (*redlock.Locker, error) {
 func stricter(a, b redlock.Options) redlock.Options {
 	b.DriftFactor = max(cmp.Or(a.DriftFactor, redlock.DefaultDriftFactor),
 		cmp.Or(b.DriftFactor, redlock.DefaultDriftFactor))
-	b.RequestTimeout = max(a.RequestTimeout, b.RequestTimeout)
+	b.RequestTimeout = longer(a.RequestTimeout, b.RequestTimeout)
 	if b.RestartGuard == 0 || a.RestartGuard > 0 && a.RestartGuard < b.RestartGuard {
 		b.RestartGuard = a.RestartGuard
 	}
 	return b
+}
+
+// longer returns the request timeout that is enough for both groups. 0 is the default, which grows with the ttl: half a
+// second where that is 10 s. A shorter one gives way to it.
+func longer(a, b time.Duration) time.Duration {
+	if long := max(a, b); min(a, b) > 0 || long > time.Second/2 {
+		return long
+	}
+	return 0
 }

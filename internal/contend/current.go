@@ -26,7 +26,7 @@ func (o *Outage) left(d, since, now time.Duration) time.Duration {
 	if began == 0 {
 		return d
 	}
-	return max(began, since) + d - now
+	return d - (now - max(began, since))
 }
 
 // reached records how a round that began at start ended. MaxOutage needs this, and so do waits in which masters

@@ -33,16 +33,17 @@ type Kind uint8
 
 // The kinds of failures.
 const (
-	Round      Kind = iota // an operation of a hold, or an announcement, has failed; Fault says why
-	Stopped                // the context has ended while the waiter slept
-	Asking                 // End came while the masters were asked for their generation
-	Outdated               // the configuration of masters is out of date
-	Passing                // no attempt is needed: the waiter is being passed a lock
-	PassedLate             // the lock that the waiter was passed is over, and the wait goes on
-	Behind                 // others of this process are first in the queue
-	Yielding               // others are let go first
-	OutageOver             // the masters were out of reach for MaxOutage
-	GaveUp                 // End ended the wait, after Last
+	Round        Kind = iota // an operation of a hold, or an announcement, has failed; Fault says why
+	Stopped                  // the context has ended while the waiter slept
+	Asking                   // End came while the masters were asked for their generation
+	Outdated                 // the configuration of masters is out of date
+	Passing                  // no attempt is needed: the waiter is being passed a lock
+	PassedLate               // the lock that the waiter was passed is over, and the wait goes on
+	Behind                   // others of this process are first in the queue
+	BehindOutage             // and they reach no quorum
+	Yielding                 // others are let go first
+	OutageOver               // the masters were out of reach for MaxOutage
+	GaveUp                   // End ended the wait, after Last
 )
 
 // The failures without details.

@@ -9,6 +9,7 @@
 package contend
 
 import (
+	"math"
 	"time"
 
 	"github.com/seed-624411e5/redlock/internal/waitqueue"
@@ -74,7 +75,7 @@ func (p *Progress) Plan(o *Policy, a *After, jitter Jitter) {
 	case o.Every == 0 && (a.Counts || o.MaxAttempts == 0):
 		p.due = p.soon
 	case a.Counts:
-		p.due = a.Now + o.Every
+		p.due = later(a.Now, o.Every)
 	}
 	if a.Turn && o.Every > 0 && a.Kept > 0 { // a release was known of before the key is free
 		p.due = min(p.due, a.Now+a.Kept+jitter(FirstPause))
@@ -93,8 +94,11 @@ func (p *Progress) MendBy(o *Policy, began time.Duration) time.Duration {
 	if o.MendTime == 0 {
 		return 0
 	}
-	return max(began, p.Since) + o.MendTime
+	return later(max(began, p.Since), o.MendTime)
 }
+
+// later returns t + d, or the end of time: both options may be as long as a duration can be.
+func later(t, d time.Duration) time.Duration { return t + min(d, math.MaxInt64-t) }
 
 // refreshAfter is how soon after an attempt another one is due, however seldom the waiter asks, so that the masters
 // know that it still waits; 0: never.

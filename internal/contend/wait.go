@@ -109,8 +109,11 @@ func (w *waiting) acquire(ctx context.Context) (*hold.Hold, *Failure) {
 
 // gaveUp is the failure of a wait that has ended without the lock.
 func (w *waiting) gaveUp(end *Failure) *Failure {
-	if w.last == nil {
+	switch {
+	case w.last == nil:
 		return end
+	case w.last.Kind == Behind && w.crowd.Outage.Since() != 0:
+		w.last = &Failure{Kind: BehindOutage}
 	}
 	return &Failure{Kind: GaveUp, End: end, Last: w.last}
 }

@@ -54,6 +54,7 @@ func (h *Hold) Extend(ctx context.Context, ttl time.Duration, current func(conte
 			return &Failure{Fault: Ended, Op: single.Extend}, nil
 		}
 		if !w.wait(ctx, h.terms.Timeout, r) {
+			e.abandon(r)
 			return &Failure{Fault: Cancelled, Op: single.Extend}, nil
 		}
 		h.env.recycle(w)
@@ -138,6 +139,20 @@ func (e *extended) newRoundLocked(ttl, asOf time.Duration, observer decisionObse
 	e.extending.newest = r
 	return r
 }
+
+// abandon makes an extension take effect that its caller does not wait for any more. Otherwise the hold would not end
+// although a majority has said that the key is lost.
+func (e *extended) abandon(r *round) {
+	e.mu.Lock()
+	open := r.addObserverLocked(e)
+	e.mu.Unlock()
+	if !open {
+		e.apply(r)
+	}
+}
+
+// onDecided implements decisionObserver, for an abandoned extension.
+func (e *extended) onDecided(r *round) { e.apply(r) }
 
 // apply applies a decided extension. It also reports that the hold is over.
 func (e *extended) apply(r *round) (over bool, f *Failure) {

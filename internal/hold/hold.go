@@ -277,7 +277,8 @@ func (h *Hold) Done() <-chan struct{} {
 	return h.done
 }
 
-// Verify asks the masters whether they still have the keys, and returns nil if a quorum has them.
+// Verify asks the masters whether they still have the keys, and returns nil if a quorum has them. If a majority has lost
+// them, the hold is over.
 func (h *Hold) Verify(ctx context.Context) *Failure {
 	// An extension by almost nothing changes nothing, and is granted just where the hold is there.
 	r, f := h.run(ctx, h.request(single.Request{Op: single.Extend, TTL: time.Millisecond}))
@@ -291,7 +292,12 @@ func (h *Hold) Verify(ctx context.Context) *Failure {
 	defer after.run()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if r.verdict != Won {
+	switch {
+	case h.state.Over():
+	case r.verdict == Denied:
+		h.overLocked(Lost, r.resultLocked(), &after)
+		h.releaseLocked(nil, &after)
+	case r.verdict != Won:
 		h.passing.doubt = true
 		after.unpassed = h
 	}

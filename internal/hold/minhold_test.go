@@ -201,3 +201,16 @@ func TestALateRequestDoesNotProlongMinHold(t *testing.T) {
 		})
 	}
 }
+
+// Only a plain lock can keep its key, and an acquisition that enters a lock again is none.
+func TestAnAcquisitionThatEntersAgainCannotKeepTheKey(t *testing.T) {
+	for _, kind := range []redlock.Option{redlock.Exclusive(), redlock.Reentrant("job-1")} {
+		synctest.Test(t, func(t *testing.T) {
+			l := memLocker(t, memmaster.New(3))
+			outer := acquire(t, l, time.Minute, kind)
+			_, err := l.Acquire(outer.Context(t.Context()), key, longTTL, redlock.MinHold(time.Second))
+			is(t, err, redlock.ErrAlreadyHeld)
+			must(t, outer.Release(t.Context()))
+		})
+	}
+}

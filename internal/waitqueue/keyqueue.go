@@ -165,7 +165,7 @@ func (q *Queue) Unclaimed(keys []string) (unclaimed []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, key := range keys {
-		if q.queues[key] == nil && q.roaming[key] == 0 {
+		if q.queues[key] == nil && q.roaming[key] == 0 && len(q.alone[key]) == 0 {
 			unclaimed = append(unclaimed, key)
 		}
 	}

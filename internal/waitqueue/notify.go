@@ -15,6 +15,7 @@ func (q *Queue) Wake(keys []string) {
 		if l := q.queues[key]; l != nil {
 			l.wakeFirst(Free)
 		}
+		q.wakeAloneLocked(key)
 	}
 }
 
@@ -28,6 +29,7 @@ func (q *Queue) LookAt(keys []string) {
 		if l := q.queues[key]; l != nil {
 			l.wakeFirst(Missed)
 		}
+		q.wakeAloneLocked(key)
 	}
 }
 
@@ -38,6 +40,16 @@ func (q *Queue) Look() {
 	for _, l := range q.queues {
 		l.wakeFirst(Missed)
 	}
+	for key := range q.alone {
+		q.wakeAloneLocked(key)
+	}
+}
+
+// wakeAloneLocked makes the entries that want key and are in no queue look at the masters.
+func (q *Queue) wakeAloneLocked(key string) {
+	for _, e := range q.alone[key] {
+		e.wake(Missed)
+	}
 }
 
 // Notify notes that a release on master i named this process as the next to have key. When a quorum of masters has
@@ -47,6 +59,7 @@ func (q *Queue) Look() {
 func (q *Queue) Notify(key string, i int, patience time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.wakeAloneLocked(key)
 	l := q.queues[key]
 	if l == nil {
 		return

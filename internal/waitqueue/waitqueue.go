@@ -117,6 +117,7 @@ type Queue struct {
 
 	mu     sync.Mutex
 	queues map[string]*keyQueue
+	alone  map[string][]*Entry // those in no queue
 	// how many entries for several keys want one and have asked for it, whatever queue they are in
 	roaming map[string]int
 	seq     uint64
@@ -128,7 +129,8 @@ type Queue struct {
 // New makes an empty Queue. majority reports whether masters, a bit for each, contain a quorum. after calls a
 // function once, after some time.
 func New(majority func(masters uint64) bool, after func(time.Duration, func())) *Queue {
-	return &Queue{majority: majority, after: after, queues: make(map[string]*keyQueue), roaming: make(map[string]int)}
+	return &Queue{majority: majority, after: after, queues: make(map[string]*keyQueue), alone: make(map[string][]*Entry),
+		roaming: make(map[string]int)}
 }
 
 // Enter adds e, which must be new, at the end of a queue.
@@ -139,6 +141,9 @@ func (q *Queue) Enter(e *Entry, w Want) {
 	e.want, e.seq = w, q.seq
 	if w.Alone {
 		e.inherited = true // it tries whether or not others wait
+		for _, key := range w.Keys {
+			q.alone[key] = append(q.alone[key], e)
+		}
 		return
 	}
 	key := w.Keys[0]
@@ -180,7 +185,7 @@ func (q *Queue) GiveUp(e *Entry, now func() time.Duration, latest any, heirAfter
 	for _, key := range e.want.Keys {
 		l, queued := q.queues[key], e.attempts > 0 || e.inherited && (own == nil || own.key == key)
 		switch {
-		case l == nil && queued:
+		case l == nil && queued && len(q.alone[key]) == 0:
 			unclaimed = append(unclaimed, key)
 		case l == nil:
 		case (l.claimed || len(e.want.Keys) > 1 && e.attempts > 0) && l.writers == 0 && q.roaming[key] == 0:
@@ -206,6 +211,9 @@ func (q *Queue) endLocked(e *Entry, now func() time.Duration, heirAfter time.Dur
 	if e.attempts > 0 {
 		roam(q, e, -1)
 	}
+	if e.want.Alone {
+		q.removeAloneLocked(e)
+	}
 	switch {
 	case own == nil:
 	case own.first != e || own.news != 0 || heirAfter <= 0:
@@ -218,6 +226,15 @@ func (q *Queue) endLocked(e *Entry, now func() time.Duration, heirAfter time.Dur
 		q.endFavourLocked(e, now())
 	}
 	return own
+}
+
+func (q *Queue) removeAloneLocked(e *Entry) {
+	for _, key := range e.want.Keys {
+		left := slices.DeleteFunc(q.alone[key], func(other *Entry) bool { return other == e })
+		if q.alone[key] = left; len(left) == 0 {
+			delete(q.alone, key)
+		}
+	}
 }
 
 // wakeHeir wakes the first entry of l, because the entries before it have left. It does nothing while that entry is
@@ -247,10 +264,10 @@ func (q *Queue) HandOver(keys []string) (unclaimed []string) {
 		if l != nil {
 			l.first.inherited = true
 		}
-		switch {
-		case l != nil && len(unclaimed) == len(keys):
+		switch waited := l != nil || len(q.alone[key]) > 0; {
+		case waited && len(unclaimed) == len(keys):
 			unclaimed = slices.Clone(keys[:i])
-		case l == nil && len(unclaimed) < len(keys):
+		case !waited && len(unclaimed) < len(keys):
 			unclaimed = append(unclaimed, key)
 		}
 	}

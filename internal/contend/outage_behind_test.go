@@ -1,0 +1,69 @@
+package contend_test
+
+import (
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/redlocktest"
+)
+
+// Nobody holds the key while no master answers. The first waiter finds that out; those behind it never ask.
+func TestInAnOutageNoWaiterSaysThatTheLockIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := redlocktest.New(t, redlocktest.Count(3))
+		l := masters.Locker(t, redlock.Options{})
+		masters.Stop()
+		ctx, errs := within(t, 5*time.Second), make(chan error)
+		for range 3 {
+			go func() {
+				_, err := l.Acquire(ctx, key, longTTL)
+				errs <- err
+			}()
+		}
+		for range 3 {
+			err := <-errs
+			is(t, err, redlock.ErrNoQuorum)
+			isNot(t, err, redlock.ErrHeld)
+		}
+	})
+}
+
+// Options as long as a duration can be must not overflow: such a wait would never ask again, or end at once.
+func TestAWaitWithOptionsForEverGoesOn(t *testing.T) {
+	const ever = time.Duration(math.MaxInt64)
+	tests := map[string]struct {
+		opt   redlock.Option
+		cause func(*testing.T, redlocktest.Masters)
+	}{
+		"behind a key that is kept": {redlock.RetryEvery(ever), func(t *testing.T, masters redlocktest.Masters) {
+			lock := acquire(t, masters.Locker(t, redlock.Options{}), 10*time.Second, redlock.MinHold(8*time.Second))
+			time.AfterFunc(3*time.Second, func() { must(t, lock.Release(t.Context())) })
+		}},
+		"behind a dead holder": {redlock.RetryEvery(ever), func(t *testing.T, masters redlocktest.Masters) {
+			acquire(t, masters.Locker(t, redlock.Options{}), 10*time.Second)
+		}},
+		"while masters complain": {redlock.MaxOutage(ever), func(_ *testing.T, masters redlocktest.Masters) {
+			masters.Fail(refuses("WRONGPASS invalid username-password pair or user is disabled."))
+			time.AfterFunc(20*time.Second, func() { masters.Fail(nil) })
+		}},
+		"in an outage": {redlock.MaxOutage(ever), func(_ *testing.T, masters redlocktest.Masters) {
+			masters.Stop()
+			time.AfterFunc(20*time.Second, masters.Start)
+		}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				masters := redlocktest.New(t, redlocktest.Count(3))
+				tt.cause(t, masters)
+				l := masters.Locker(t, redlock.Options{})
+				lock, err := l.Acquire(within(t, time.Hour), key, 10*time.Second, tt.opt)
+				must(t, err)
+				must(t, lock.Release(t.Context()))
+			})
+		})
+	}
+}
