@@ -99,8 +99,9 @@ func (s *Spec) send(x *Step) string {
 		missing := slices.ContainsFunc(h.rounds, func(rd *round) bool {
 			return rd.request.Op == single.Extend && rd.won > 0 && rd.refused&bit != 0
 		})
-		why = first(rule{h.extended == nil || !missing, "no extension was won, or the master has refused none"},
-			rule{x.At+r.TTL < h.said, "the key would end before the hold"})
+		e := h.extended // if it has not asked this master, its own message follows
+		why = first(rule{e == nil || !missing, "no extension was won, or the master has refused none"},
+			rule{e != nil && e.sent&bit != 0 && x.At+r.TTL < h.said, "the key would end before the hold"})
 		h.unsure |= bit
 	}
 	h.busy, rd.sent, h.may = h.busy|bit, rd.sent|bit, h.may|bit&mask(r.Op == single.Acquire || r.Repair)
