@@ -48,11 +48,17 @@ func ParseURL(rawURL string) (*redis.Options, error) {
 				"tls.Config " +
 				"that has the server's authority")
 	}
-	if u, err := url.Parse(rawURL); err == nil && u.Opaque != "" { // which would be this machine
+	switch u, err := url.Parse(rawURL); {
+	case err != nil:
+	case u.Opaque != "": // which would be this machine
 		return nil, errors.New("single: master URL: there is no // after the scheme")
-	}
-	if strings.Contains(opt.Addr, ",") {
+	case strings.Contains(rawURL, "#"): // what follows it would be left out
+		return nil, errors.New("single: master URL: there is a #; in a password it is written %23")
+	case strings.Contains(opt.Addr, ","):
 		return nil, errors.New("single: master URL: there is a comma in the address; each master has a URL of its own")
+	case strings.Contains(u.Hostname(), ":") && !strings.Contains(u.Host, "["):
+		return nil, errors.New("single: master URL: there is more than one : in the address; a user and a password " +
+			"end with @, and an IPv6 address is written in brackets")
 	}
 	return opt, checkOptions(opt)
 }

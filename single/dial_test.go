@@ -130,6 +130,8 @@ func TestDialRefusesURLsThatCannotBeMeant(t *testing.T) {
 		"redis://:hunter2@127.0.0.1:1?pool_size=99999999999": "PoolSize",
 		"redis://:hunter2@127.0.0.1:1?protocol=7":            "Protocol",
 		"redis://:hunter2@127.0.0.1:1,127.0.0.1:2":           "comma",
+		"redis://jobs:12#hunter2@127.0.0.1:1":                "%23",
+		"redis://jobs:hunter2:27101":                         "more than one :",
 		"redis:127.0.0.1:1":                                  "no //",
 		"rediss:u:hunt@host:1":                               "no //",
 		"127.0.0.1:1":                                        "begins with redis://",

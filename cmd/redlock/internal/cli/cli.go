@@ -152,6 +152,8 @@ func Main(args []string) int {
 	case s.err == nil: // the status may be a command's own
 	case s.status == statusUsage:
 		last.printf("%s says how it is used", helpCommand(args))
+	case s.status == statusNoQuorum && strings.Contains(s.err.Error(), "WRONGTYPE "):
+		last.printf("redlock status KEY shows what another program keeps there")
 	case s.status == statusNoQuorum:
 		last.printf("redlock doctor, with the same masters, says why they can't be used")
 	}

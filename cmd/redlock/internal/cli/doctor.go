@@ -271,14 +271,16 @@ func together(findings []audit.Finding) []audit.Finding {
 }
 
 func summary(a *audit.Report, f *fleet) string {
-	switch a.Worst() {
-	case audit.Unsafe:
+	switch worst := a.Worst(); {
+	case worst == audit.Unsafe:
 		return "UNSAFE: two holders of one lock are possible with these masters as they are."
-	case audit.Risk:
+	case worst == audit.Risk:
 		if tooFew(a, f) {
 			return "Too few masters can be used to tell whether they are safe."
 		}
 		return "Nothing unsafe was found; mind the risks."
+	case slices.ContainsFunc(a.Masters, func(m audit.MasterReport) bool { return m.Version == "" }):
+		return "Nothing wrong was seen, but this user may not ask the servers everything."
 	default:
 		return "Nothing is wrong that a server can tell."
 	}

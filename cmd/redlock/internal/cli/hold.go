@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"regexp"
 	"strconv"
@@ -81,8 +82,8 @@ type keeper struct {
 	pid  int // noPID: none
 }
 
-// noFD and noPID are no numbers of a descriptor and of a process.
-const noFD, noPID = -1, -1
+// noFD and noPID are no numbers of a descriptor and of a process, nor what a script computes by mistake.
+const noFD, noPID = math.MinInt, math.MinInt
 
 func (k *keeper) run(ctx context.Context, t *terminal, _ []string) error {
 	if err := k.check("hold"); err != nil {

@@ -154,7 +154,7 @@ func (l *lister) look(ctx context.Context, f *fleet) *listing {
 // so then no lock was missed.
 func (l *listing) sawAll() bool {
 	for _, set := range l.fleet.sets {
-		if len(set.at)-set.count(func(i int) bool { return l.Masters[i].Done }) >= set.quorum() {
+		if len(set.at)-set.count(func(i int) bool { return l.Masters[i].Done && l.Masters[i].Error == "" }) >= set.quorum() {
 			return false
 		}
 	}

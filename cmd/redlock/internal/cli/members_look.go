@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"slices"
@@ -126,8 +127,9 @@ func lookAtMember(ctx context.Context, master *single.Master) (m member) {
 		return m
 	}
 	m.generation, m.unread = toldGeneration(ctx, c)
+	own := ownConnections(ctx, master)
 	if list, err := c.Do(ctx, "CLIENT", "LIST").Text(); err == nil {
-		m.clients = connections(list)
+		m.clients = connections(list, own)
 	}
 	m.owners = make(map[string]int)
 	done, _ := scanLocks(ctx, c, "", scanMost, func(lock lookalike) { // an error leaves keys unread
@@ -160,8 +162,28 @@ func isOfOneCommand(err error) bool {
 	return redis.HasErrorPrefix(err, "NOPERM") || redis.HasErrorPrefix(err, "unknown command")
 }
 
-// connections counts the connections in CLIENT LIST by source, without the asking one and without replicas.
-func connections(list string) map[string]int {
+// ownConnections returns the ids of this process's connections to a master, but for the one of single commands. They
+// must not pass for those of a program on this machine.
+func ownConnections(ctx context.Context, master *single.Master) (ids []string) {
+	note := func(id any, err error) {
+		if err == nil {
+			ids = append(ids, fmt.Sprint(id))
+		}
+	}
+	if q, err := master.Questions(ctx); err == nil { // on the connection that reach has used
+		note(q.Ask(ctx, "CLIENT", "ID"))
+		defer q.Close()
+	}
+	p := master.Client().Pipeline() // pipelines have connections of their own
+	id := p.ClientID(ctx)
+	_, err := p.Exec(ctx)
+	note(id.Val(), err)
+	return ids
+}
+
+// connections counts the connections in CLIENT LIST by source, without this process's own and without replicas. The one
+// that asks for the list shows it.
+func connections(list string, own []string) map[string]int {
 	n := make(map[string]int)
 	for line := range strings.Lines(list) {
 		field := make(map[string]string)
@@ -170,7 +192,8 @@ func connections(list string) map[string]int {
 			field[name] = value
 		}
 		host, _, err := net.SplitHostPort(field["addr"])
-		if err != nil || strings.HasPrefix(field["cmd"], "client") || strings.ContainsAny(field["flags"], "MS") {
+		if err != nil || slices.Contains(own, field["id"]) || strings.HasPrefix(field["cmd"], "client") ||
+			strings.ContainsAny(field["flags"], "MS") {
 			continue
 		}
 		if field["name"] != "" {

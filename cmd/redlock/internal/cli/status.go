@@ -54,6 +54,7 @@ type keyStatus struct {
 	Sets    []setStatus    `json:"sets,omitempty"`
 	Masters []masterStatus `json:"masters"`
 	why     error
+	taken   bool // by data that are no lock, on a quorum
 	fleet   *fleet
 }
 
@@ -79,6 +80,9 @@ type masterStatus struct {
 	Error   string  `json:"error,omitempty"`
 	ttl     time.Duration
 }
+
+// locked reports that the master has a lock on the key, and not other data.
+func (m *masterStatus) locked() bool { return m.Held && m.NotLock == "" }
 
 func (s *statusReader) run(ctx context.Context, t *terminal, args []string) error {
 	if len(args) != 1 || args[0] == "" {
@@ -125,7 +129,7 @@ func look(ctx context.Context, f *fleet, key string) (*keyStatus, error) {
 	for _, set := range f.sets {
 		// Holder finds no holder in data that are no lock.
 		if set.count(func(i int) bool { return status.Masters[i].NotLock != "" }) >= set.quorum() {
-			status.Verdict, status.why = "held", nil
+			status.Verdict, status.why, status.taken = "held", nil, true
 			status.Owner, status.Holds = "", 0
 		}
 		if !f.joint() {
@@ -174,13 +178,15 @@ func (s *keyStatus) write(out io.Writer) {
 		case !m.Held:
 			rows = append(rows, []string{m.Master, "(free)", "", m.Token, waiters})
 		default:
-			held++
 			owner := m.Owner
 			switch {
 			case m.NotLock != "":
 				owner = "(no lock: " + m.NotLock + ")"
 			case m.Holds > 1:
 				owner = fmt.Sprintf("%d holds", m.Holds)
+			}
+			if m.locked() {
+				held++
 			}
 			rows = append(rows, []string{m.Master, owner, freeIn(m.ttl), m.Token, waiters})
 		}
@@ -205,14 +211,23 @@ func freeIn(ttl time.Duration) string {
 func (s *keyStatus) sentence(held int) string {
 	var counts []string
 	for _, set := range s.fleet.sets {
-		n := set.count(func(i int) bool { return s.Masters[i].Held })
+		n := set.count(func(i int) bool { return s.Masters[i].locked() })
 		counts = append(counts, fmt.Sprintf("on %s, where %d decide", set.of(n), set.quorum()))
 	}
 	count := strings.Join(counts, ", and ")
+	note := ""
 	if i := slices.IndexFunc(s.Masters, func(m masterStatus) bool { return m.NotLock != "" }); i >= 0 {
-		return fmt.Sprintf("%s is TAKEN, on %s by %s, which is no lock and keeps locks from being had",
-			quotedKey(s.Key), s.Masters[i].Master, s.Masters[i].NotLock)
+		foreign := &s.Masters[i]
+		if s.taken {
+			return fmt.Sprintf("%s is TAKEN, on %s by %s, which is no lock and keeps locks from being had",
+				quotedKey(s.Key), foreign.Master, foreign.NotLock)
+		}
+		note = fmt.Sprintf("; %s has no vote, since it has %s there, which is no lock", foreign.Master, foreign.NotLock)
 	}
+	return s.judgement(held, count) + note
+}
+
+func (s *keyStatus) judgement(held int, count string) string {
 	switch {
 	case s.Verdict == "held" && s.Holds > 1:
 		return fmt.Sprintf("%s is HELD by %d holds %s", quotedKey(s.Key), s.Holds, count)

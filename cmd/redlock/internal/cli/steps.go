@@ -218,7 +218,7 @@ func (r *releaser) releaseStep(ctx context.Context, t *terminal) error {
 		return exit(statusNoQuorum, "too few masters confirmed the release of %s; run it again", taken.what())
 	}
 	if err := os.Remove(r.in); err != nil {
-		return exit(statusWrite, "%w", err)
+		return exit(statusWrite, "%s is released, but its file is left: %w", taken.what(), err)
 	}
 	_, err = fmt.Fprintf(t.out, "released %s, which was held until now, on %s\n", taken.what(),
 		released.of(released.count(func(i int) bool { return seen[i].held() })))

@@ -1,0 +1,99 @@
+package e2e_test
+
+import (
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock/internal/redistest"
+)
+
+// urlsOf returns the servers' URLs as a list for -masters, with another user if one is named.
+func urlsOf(servers []*redistest.Server, login string) string {
+	urls := make([]string, len(servers))
+	for i, s := range servers {
+		urls[i] = strings.Replace(s.URL(), "redis://", "redis://"+login, 1)
+	}
+	return strings.Join(urls, ",")
+}
+
+// allow makes a user with these rights and the password p.
+func allow(t *testing.T, servers []*redistest.Server, user string, rules ...any) {
+	t.Helper()
+	for _, s := range servers {
+		must(t, s.Client().Do(t.Context(), slices.Concat([]any{"ACL", "SETUSER", user, "on", ">p"}, rules)...).Err())
+	}
+}
+
+func TestMembersDoesNotTakeItselfForAnotherProgram(t *testing.T) {
+	t.Parallel()
+	servers := redistest.StartN(t, 4)
+	old, joined := urlsOf(servers[:3], ""), urlsOf(append(slices.Clone(servers[:2]), servers[3]), "")
+	if r := runRedlock(t, "members", "-json", "-masters", old); strings.Contains(r.out, "127.0.0.1\"") {
+		t.Errorf("nobody is there:\n%s", r.out)
+	}
+	for _, s := range servers[:3] { // a program that has the old masters alone, and asks nothing
+		conn, err := net.Dial("tcp", s.Addr())
+		must(t, err)
+		t.Cleanup(func() { must(t, conn.Close()) })
+	}
+	runRedlock(t, "members", "-masters", old, "-new-masters", joined).
+		want(t, 1, "127.0.0.1 seems to use the old masters alone")
+}
+
+func TestAListIsNotCompleteIfMastersDoNotTellWhoHolds(t *testing.T) {
+	t.Parallel()
+	servers := redistest.StartN(t, 3)
+	allow(t, servers, "reader", "~*", "&*", "+@read", "+ping")
+	for _, s := range servers {
+		must(t, s.Client().Set(t.Context(), "a", "owner-of-a", time.Minute).Err())
+	}
+	r := runRedlock(t, "list", "-masters", urlsOf(servers, "reader:p@"))
+	if r.want(t, 69, "NOPERM"); !strings.Contains(r.out, "NOT ALL") || strings.Contains(r.out, "there is no lock") {
+		t.Errorf("it said:\n%s", r.out)
+	}
+}
+
+func TestOtherDataOnAMinorityDoesNotHideWhoHolds(t *testing.T) {
+	t.Parallel()
+	servers := redistest.StartN(t, 3)
+	put := func(s *redistest.Server) { must(t, s.Client().HSet(t.Context(), "k", "field", "value").Err()) }
+	status := func(want int, text string) {
+		t.Helper()
+		r := runRedlock(t, "status", "-masters", urlsOf(servers, ""), "k")
+		if r.status != want || !strings.Contains(r.out, text) {
+			t.Errorf("status %d, want %d; it should say %q:\n%s%s", r.status, want, text, r.out, r.err)
+		}
+	}
+	put(servers[2])
+	status(1, `"k" is FREE; `+servers[2].Addr()+" has no vote, since it has a hash there")
+	for _, s := range servers[:2] {
+		must(t, s.Client().Set(t.Context(), "k", "somebody", time.Minute).Err())
+	}
+	status(0, "on 2 of 3 masters, where 2 decide; ")
+	must(t, servers[0].Client().Del(t.Context(), "k").Err())
+	put(servers[0])
+	status(0, `"k" is TAKEN`)
+	runRedlock(t, "run", "-masters", urlsOf(servers, ""), "-key", "k", "-try", "--", "true").
+		want(t, 69, "redlock status KEY shows what another program keeps there")
+}
+
+func TestDoctorDoesNotPraiseWhatItMayNotAsk(t *testing.T) {
+	t.Parallel()
+	servers := redistest.StartN(t, 3)
+	allow(t, servers, "few", "~app:*", "+get", "+set", "+evalsha")
+	r := runRedlock(t, "doctor", "-masters", urlsOf(servers, "few:p@"))
+	if strings.Contains(r.out, "Nothing is wrong") || !strings.Contains(r.out, "may not ask the servers everything") {
+		t.Errorf("it said:\n%s", r.out)
+	}
+}
+
+func TestHoldRefusesNumbersThatCannotBeMeant(t *testing.T) {
+	t.Parallel()
+	master := redistest.Start(t)
+	for _, flag := range []string{"-fd", "-pid"} {
+		runRedlock(t, "hold", "-masters", master.URL(), "-key", "k", flag, "-1").want(t, 64, flag+" -1 is no")
+	}
+}
