@@ -277,33 +277,6 @@ func (h *Hold) Done() <-chan struct{} {
 	return h.done
 }
 
-// Verify asks the masters whether they still have the keys, and returns nil if a quorum has them. If a majority has lost
-// them, the hold is over.
-func (h *Hold) Verify(ctx context.Context) *Failure {
-	// An extension by almost nothing changes nothing, and is granted just where the hold is there.
-	r, f := h.run(ctx, h.request(single.Request{Op: single.Extend, TTL: time.Millisecond}))
-	if f != nil {
-		return f
-	}
-	if h.Err() != nil {
-		return &Failure{Fault: Ended, Op: single.Extend, Verifies: true}
-	}
-	var after effects
-	defer after.run()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case h.state.Over():
-	case r.verdict == Denied:
-		h.overLocked(Lost, r.resultLocked(), &after)
-		h.releaseLocked(nil, &after)
-	case r.verdict != Won:
-		h.passing.doubt = true
-		after.unpassed = h
-	}
-	return r.failureLocked(r.refusal())
-}
-
 // Inspect asks the masters who holds the keys. The hold leaves nothing behind.
 func (h *Hold) Inspect(ctx context.Context) (*Result, *Failure) {
 	defer h.env.Registry.Leave(h)

@@ -2,6 +2,7 @@ package waitqueue
 
 import (
 	"math/bits"
+	"slices"
 	"time"
 )
 
@@ -15,7 +16,7 @@ func (q *Queue) Wake(keys []string) {
 		if l := q.queues[key]; l != nil {
 			l.wakeFirst(Free)
 		}
-		q.wakeAloneLocked(key)
+		q.alone.wake(key)
 	}
 }
 
@@ -29,7 +30,7 @@ func (q *Queue) LookAt(keys []string) {
 		if l := q.queues[key]; l != nil {
 			l.wakeFirst(Missed)
 		}
-		q.wakeAloneLocked(key)
+		q.alone.wake(key)
 	}
 }
 
@@ -41,13 +42,30 @@ func (q *Queue) Look() {
 		l.wakeFirst(Missed)
 	}
 	for key := range q.alone {
-		q.wakeAloneLocked(key)
+		q.alone.wake(key)
 	}
 }
 
-// wakeAloneLocked makes the entries that want key and are in no queue look at the masters.
-func (q *Queue) wakeAloneLocked(key string) {
-	for _, e := range q.alone[key] {
+// alone has the entries in no queue, by key.
+type alone map[string][]*Entry
+
+func (a alone) add(e *Entry) {
+	for _, key := range e.want.Keys {
+		a[key] = append(a[key], e)
+	}
+}
+
+func (a alone) remove(e *Entry) {
+	for _, key := range e.want.Keys {
+		if a[key] = slices.DeleteFunc(a[key], func(other *Entry) bool { return other == e }); len(a[key]) == 0 {
+			delete(a, key)
+		}
+	}
+}
+
+// wake makes the entries that want key look at the masters.
+func (a alone) wake(key string) {
+	for _, e := range a[key] {
 		e.wake(Missed)
 	}
 }
@@ -59,7 +77,7 @@ func (q *Queue) wakeAloneLocked(key string) {
 func (q *Queue) Notify(key string, i int, patience time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.wakeAloneLocked(key)
+	q.alone.wake(key)
 	l := q.queues[key]
 	if l == nil {
 		return

@@ -117,7 +117,7 @@ type Queue struct {
 
 	mu     sync.Mutex
 	queues map[string]*keyQueue
-	alone  map[string][]*Entry // those in no queue
+	alone  alone
 	// how many entries for several keys want one and have asked for it, whatever queue they are in
 	roaming map[string]int
 	seq     uint64
@@ -129,8 +129,10 @@ type Queue struct {
 // New makes an empty Queue. majority reports whether masters, a bit for each, contain a quorum. after calls a
 // function once, after some time.
 func New(majority func(masters uint64) bool, after func(time.Duration, func())) *Queue {
-	return &Queue{majority: majority, after: after, queues: make(map[string]*keyQueue), alone: make(map[string][]*Entry),
-		roaming: make(map[string]int)}
+	return &Queue{
+		majority: majority, after: after, queues: make(map[string]*keyQueue), alone: make(alone),
+		roaming: make(map[string]int),
+	}
 }
 
 // Enter adds e, which must be new, at the end of a queue.
@@ -141,9 +143,7 @@ func (q *Queue) Enter(e *Entry, w Want) {
 	e.want, e.seq = w, q.seq
 	if w.Alone {
 		e.inherited = true // it tries whether or not others wait
-		for _, key := range w.Keys {
-			q.alone[key] = append(q.alone[key], e)
-		}
+		q.alone.add(e)
 		return
 	}
 	key := w.Keys[0]
@@ -212,7 +212,7 @@ func (q *Queue) endLocked(e *Entry, now func() time.Duration, heirAfter time.Dur
 		roam(q, e, -1)
 	}
 	if e.want.Alone {
-		q.removeAloneLocked(e)
+		q.alone.remove(e)
 	}
 	switch {
 	case own == nil:
@@ -226,15 +226,6 @@ func (q *Queue) endLocked(e *Entry, now func() time.Duration, heirAfter time.Dur
 		q.endFavourLocked(e, now())
 	}
 	return own
-}
-
-func (q *Queue) removeAloneLocked(e *Entry) {
-	for _, key := range e.want.Keys {
-		left := slices.DeleteFunc(q.alone[key], func(other *Entry) bool { return other == e })
-		if q.alone[key] = left; len(left) == 0 {
-			delete(q.alone, key)
-		}
-	}
 }
 
 // wakeHeir wakes the first entry of l, because the entries before it have left. It does nothing while that entry is

@@ -150,11 +150,12 @@ func (l *lister) look(ctx context.Context, f *fleet) *listing {
 	return list
 }
 
-// sawAll reports whether the masters that were not scanned are no quorum of any set. A lock needs a quorum in each set,
+// sawAll reports whether the masters that have not told all are no quorum of any set. A lock needs one in each set,
 // so then no lock was missed.
 func (l *listing) sawAll() bool {
+	told := func(i int) bool { return l.Masters[i].Done && l.Masters[i].Error == "" }
 	for _, set := range l.fleet.sets {
-		if len(set.at)-set.count(func(i int) bool { return l.Masters[i].Done && l.Masters[i].Error == "" }) >= set.quorum() {
+		if len(set.at)-set.count(told) >= set.quorum() {
 			return false
 		}
 	}
