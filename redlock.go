@@ -145,7 +145,7 @@ func (l *Locker) initEnv() {
 	e, id := &l.env, owner.Random()
 	e.Prepare, e.Now, e.After, e.Jitter, e.Identity = l.prepare, l.clock.Now, l.after, l.opts.Jitter, l.opts.Identity
 	e.Schedule, e.Renewals = schedule.New(l.clock.Now, l.after), hold.NewRenewals()
-	e.Registry = hold.NewRegistry(l.closing)
+	e.Registry = hold.NewRegistry[*hold.Hold](l.closing)
 	e.Tokens.Wall = l.clock.Wall
 	c := contend.Config{
 		ID: id, Env: e, Masters: l.listeners(id), Closing: l.closing, Generation: l.opts.Generation,

@@ -28,7 +28,7 @@ type Env struct {
 	Schedule *schedule.Schedule
 	Renewals *Renewals
 	Janitor  *janitor.Janitor
-	Registry *Registry
+	Registry *Registry[*Hold]
 	Tokens   Tokens
 	Retained retention.Keys
 	spare    sync.Pool // of *roundWait

@@ -17,7 +17,7 @@ type Hold struct {
 	terms  *Terms
 	*Lease // its mutex guards what follows
 
-	next, prev *Hold // in the Registry, whose mutex guards them
+	entry Entry[*Hold]
 
 	span   span
 	unused bool // it was not needed, so that its key is not kept for a while
@@ -55,7 +55,7 @@ func (h *Hold) Init(env *Env, handle Handle, t *Terms, e *Lease, value string) b
 	default:
 		h.id = owner.Random()
 	}
-	return env.Registry.Enter(h)
+	return env.Registry.Enter(&h.entry, h)
 }
 
 // Ask is how a hold asks for its keys.
@@ -279,7 +279,7 @@ func (h *Hold) Done() <-chan struct{} {
 
 // Inspect asks the masters who holds the keys. The hold leaves nothing behind.
 func (h *Hold) Inspect(ctx context.Context) (*Result, *Failure) {
-	defer h.env.Registry.Leave(h)
+	defer h.env.Registry.Leave(&h.entry)
 	r, f := h.run(ctx, single.Request{Op: single.Inspect, Keys: h.terms.Keys})
 	if f != nil {
 		return nil, f
@@ -316,6 +316,6 @@ func (h *Hold) HandOver() (d Handed, ok bool) {
 		after.leave(h, unclaimed, EveryMaster)
 	}
 	after.run()
-	h.env.Registry.Leave(h) // only now: Close has to wait for what leaves the masters' queues
+	h.env.Registry.Leave(&h.entry) // only now: Close has to wait for what leaves the masters' queues
 	return d, true
 }

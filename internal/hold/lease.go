@@ -77,7 +77,7 @@ func (e *Lease) settleLocked(c *lane.Call) {
 		}
 		s.trace = Trace{}
 		if h.state.Settle() { // nothing is left to do for the hold
-			h.env.Registry.Leave(h)
+			h.env.Registry.Leave(&h.entry)
 		}
 	}
 }

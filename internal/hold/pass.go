@@ -129,7 +129,7 @@ func (o *Offer) succeedLocked(next *Hold) bool {
 		next.span.until = min(next.span.until, next.span.atMost)
 	}
 	next.state.Acquire()
-	if !h.env.Registry.Replace(h, next) {
+	if !h.env.Registry.Replace(&h.entry, &next.entry, next) {
 		return false // Close has given h up
 	}
 	h.present, h.queued = next, true

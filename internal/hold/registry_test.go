@@ -7,7 +7,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/hold"
 )
 
-func isEmpty(r *hold.Registry) bool {
+func isEmpty(r *hold.Registry[string]) bool {
 	select {
 	case <-r.Empty():
 		return true
@@ -18,10 +18,10 @@ func isEmpty(r *hold.Registry) bool {
 
 // Close waits for each hold, for those that replace it, and for what is busy; in any order of leaving.
 func TestARegistryIsEmptyOnceAllHaveLeft(t *testing.T) {
-	leave := map[string]func(*hold.Registry, *hold.Hold){
-		"the hold": func(r *hold.Registry, h *hold.Hold) { r.Leave(h) },
-		"the rest": func(r *hold.Registry, _ *hold.Hold) { r.Done() },
-		"closing":  func(r *hold.Registry, _ *hold.Hold) { r.Close() },
+	leave := map[string]func(*hold.Registry[string], *hold.Entry[string]){
+		"the hold": func(r *hold.Registry[string], e *hold.Entry[string]) { r.Leave(e) },
+		"the rest": func(r *hold.Registry[string], _ *hold.Entry[string]) { r.Done() },
+		"closing":  func(r *hold.Registry[string], _ *hold.Entry[string]) { r.Close() },
 	}
 	for _, order := range [][]string{
 		{"the hold", "the rest", "closing"},
@@ -29,10 +29,10 @@ func TestARegistryIsEmptyOnceAllHaveLeft(t *testing.T) {
 		{"closing", "the rest", "the hold"},
 		{"the rest", "closing", "the hold"},
 	} {
-		r := hold.NewRegistry(make(chan struct{}))
-		var first, next hold.Hold
+		r := hold.NewRegistry[string](make(chan struct{}))
+		var first, next hold.Entry[string]
 		r.Begin()
-		if !r.Enter(&first) || !r.Replace(&first, &next) {
+		if !r.Enter(&first, "first") || !r.Replace(&first, &next, "next") {
 			t.Fatal("a hold does not get in")
 		}
 		for _, step := range order {
@@ -49,21 +49,23 @@ func TestARegistryIsEmptyOnceAllHaveLeft(t *testing.T) {
 
 // Once closing has begun nobody enters, but a hold may still be replaced, once.
 func TestWhoIsInARegistryThatCloses(t *testing.T) {
-	r := hold.NewRegistry(make(chan struct{}))
-	var a, b, c, successor, late hold.Hold
-	for _, h := range []*hold.Hold{&a, &b, &c} {
-		r.Enter(h)
+	r := hold.NewRegistry[string](make(chan struct{}))
+	var a, b, c, successor, late hold.Entry[string]
+	for name, e := range map[string]*hold.Entry[string]{"a": &a, "b": &b, "c": &c} {
+		r.Enter(e, name)
 	}
-	if !r.Close() || r.Close() || r.Enter(&late) || r.Leave(&late) {
+	if !r.Close() || r.Close() || r.Enter(&late, "late") || r.Leave(&late) {
 		t.Error("closing begins twice, or somebody enters after that")
 	}
-	if !r.Leave(&b) || r.Leave(&b) || r.Replace(&b, &late) {
+	if !r.Leave(&b) || r.Leave(&b) || r.Replace(&b, &late, "late") {
 		t.Error("a hold leaves twice, or is replaced after that")
 	}
-	if !r.Replace(&a, &successor) || r.Leave(&a) {
+	if !r.Replace(&a, &successor, "successor of a") || r.Leave(&a) {
 		t.Error("a hold is not replaced, or leaves after that")
 	}
-	if all := r.All(); len(all) != 2 || !slices.Contains(all, &c) || !slices.Contains(all, &successor) {
-		t.Errorf("there are %d, want c and the successor of a", len(all))
+	all := r.All()
+	slices.Sort(all)
+	if want := []string{"c", "successor of a"}; !slices.Equal(all, want) {
+		t.Errorf("there are %q, want %q", all, want)
 	}
 }

@@ -197,7 +197,7 @@ func (h *Hold) ShutDown() bool {
 		h.overLocked(ShutDown, nil, &after)
 	}
 	h.mu.Unlock()
-	return h.env.Registry.Leave(h)
+	return h.env.Registry.Leave(&h.entry)
 }
 
 // Gone is a release that was decided, of a hold that was held.

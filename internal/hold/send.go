@@ -51,7 +51,7 @@ func (r *round) issueLocked(after *effects) {
 				after.leave(h, r.request.Keys, 1<<i)
 			}
 			if h.state.Settle() {
-				h.env.Registry.Leave(h)
+				h.env.Registry.Leave(&h.entry)
 			}
 		case behind&(1<<i) != 0:
 			b.Err, b.ended, b.spared = single.ErrBehind, true, true
