@@ -91,7 +91,7 @@ func (s *Semaphore) Permits() int { return len(s.slots) }
 // TryAcquire takes a permit if a slot is free. It asks for one slot after the other, beginning anywhere, a round trip
 // each. The error matches [redlock.ErrHeld] if all are held. It matches [redlock.ErrContended] if others contend for
 // a slot without a known holder. Otherwise it is the error of a request for a slot, as of
-// [redlock.Locker.TryAcquire].
+// [redlock.Locker.TryAcquire]. Under the Context of a permit, the slot of that permit counts as held.
 func (s *Semaphore) TryAcquire(ctx context.Context, ttl time.Duration, opts ...redlock.Option) (*Permit, error) {
 	if err := s.check(opts); err != nil {
 		return nil, err

@@ -6,6 +6,9 @@ import (
 	"net/netip"
 )
 
+// FleetLabel is on everything that a fleet made.
+const FleetLabel = fleetLabel
+
 // Reached is reached.
 func Reached(host string) (string, netip.Addr) { return reached(host) }
 
