@@ -34,10 +34,15 @@ func TestMembersDoesNotTakeItselfForAnotherProgram(t *testing.T) {
 	if r := runRedlock(t, "members", "-json", "-masters", old); strings.Contains(r.out, "127.0.0.1\"") {
 		t.Errorf("nobody is there:\n%s", r.out)
 	}
-	for _, s := range servers[:3] { // a program that has the old masters alone, and asks nothing
+	// A program has the old masters alone, and has sent them only what clients send to a new connection.
+	for _, s := range servers[:3] {
 		conn, err := net.Dial("tcp", s.Addr())
 		must(t, err)
 		t.Cleanup(func() { must(t, conn.Close()) })
+		_, err = conn.Write([]byte("CLIENT GETNAME\r\n"))
+		must(t, err)
+		_, err = conn.Read(make([]byte, 64))
+		must(t, err)
 	}
 	runRedlock(t, "members", "-masters", old, "-new-masters", joined).
 		want(t, 1, "127.0.0.1 seems to use the old masters alone")

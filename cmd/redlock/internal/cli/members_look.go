@@ -181,8 +181,11 @@ func ownConnections(ctx context.Context, master *single.Master) (ids []string) {
 	return ids
 }
 
-// connections counts the connections in CLIENT LIST by source, without this process's own and without replicas. The one
-// that asks for the list shows it.
+// asking are the last commands of connections that ask for the list, or for their id, which may be refused. Old servers
+// leave out the second word. A program's idle connection may show another, such as client|setinfo.
+var asking = []string{"client|list", "client|id", "client"}
+
+// connections counts the connections in CLIENT LIST by source, without this process's own and without replicas.
 func connections(list string, own []string) map[string]int {
 	n := make(map[string]int)
 	for line := range strings.Lines(list) {
@@ -192,7 +195,7 @@ func connections(list string, own []string) map[string]int {
 			field[name] = value
 		}
 		host, _, err := net.SplitHostPort(field["addr"])
-		if err != nil || slices.Contains(own, field["id"]) || strings.HasPrefix(field["cmd"], "client") ||
+		if err != nil || slices.Contains(own, field["id"]) || slices.Contains(asking, field["cmd"]) ||
 			strings.ContainsAny(field["flags"], "MS") {
 			continue
 		}
