@@ -67,6 +67,8 @@ type MasterReport struct {
 	// Unusable is the reason why no lock could be taken on the master. It is nil if a lock could be taken, and also if
 	// this user may not use the key of the trial lock.
 	Unusable error
+	// Partly says that this user may not do all that the audit tries, so faults of the master may be unseen.
+	Partly bool
 	// RunID is the server's own name for its present run.
 	RunID   string
 	Version string

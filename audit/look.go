@@ -83,6 +83,7 @@ func (s *Settings) lookAt(ctx context.Context, m Master) facts {
 		}
 	}
 	f.tryNotifying(ctx, questions)
+	f.Partly = len(f.denied) > 0 || f.otherKeys()
 	return f
 }
 

@@ -279,8 +279,8 @@ func summary(a *audit.Report, f *fleet) string {
 			return "Too few masters can be used to tell whether they are safe."
 		}
 		return "Nothing unsafe was found; mind the risks."
-	case slices.ContainsFunc(a.Masters, func(m audit.MasterReport) bool { return m.Version == "" }):
-		return "Nothing wrong was seen, but this user may not ask the servers everything."
+	case slices.ContainsFunc(a.Masters, func(m audit.MasterReport) bool { return m.Partly }):
+		return "Nothing wrong was seen, but this user may not do all that the doctor tries."
 	default:
 		return "Nothing is wrong that a server can tell."
 	}
