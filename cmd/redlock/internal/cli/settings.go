@@ -40,8 +40,8 @@ var explicit = map[string]bool{
 // excludes are flags that mean the same or the opposite. The flag from the nearest source counts.
 var excludes = map[string][]string{
 	"try": {"wait"}, "wait": {"try"}, "E": {"conflict-exit-code"}, "leader-only": {"wait-descendants"},
-	"wait-descendants": {"leader-only"}, "v": {"quiet"}, "quiet": {"v", "log"},
-	"password": {"password-file"}, "password-file": {"password"},
+	"wait-descendants": {"leader-only"}, "v": {"quiet"}, "log": {"quiet"},
+	"quiet": {"v", "log"}, "password": {"password-file"}, "password-file": {"password"},
 }
 
 // fillIn sets the flags that were not given, from the environment or the file.
@@ -171,7 +171,7 @@ func fromEnvironment() (map[string]string, error) {
 		case !ofService.MatchString(variable):
 			return nil,
 				usage("environment: there is no setting %s%s", variable,
-					didYouMean(variable, "", slices.Sorted(maps.Keys(known))))
+					meantSetting(variable, envName, slices.Sorted(maps.Keys(known))))
 		}
 	}
 	if under {
@@ -225,7 +225,7 @@ func readFile(path string) (map[string]string, error) {
 		case !known[name]:
 			return nil,
 				usage("configuration: %s, line %d: there is no setting %q%s", path, n, name,
-					didYouMean(name, "", slices.Sorted(maps.Keys(known))))
+					meantSetting(name, strings.Clone, slices.Sorted(maps.Keys(known))))
 		case settings[name] != "":
 			return nil, usage("configuration: %s, line %d: %s is set twice", path, n, name)
 		}

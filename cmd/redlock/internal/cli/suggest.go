@@ -35,6 +35,16 @@ func didYouMean(name, prefix string, names []string) string {
 	return fmt.Sprintf("; did you mean %s%s?", prefix, best)
 }
 
+// meantSetting is didYouMean for the name of a setting, as the environment or a file spells it.
+func meantSetting(name string, spell func(flag string) string, names []string) string {
+	for flag := range explicit {
+		if spell(flag) == name && flag != "config" { // which has a variable
+			return fmt.Sprintf("; -%s counts only on the command line", flag)
+		}
+	}
+	return didYouMean(name, "", names)
+}
+
 // distance is the number of letters to add, remove, change, or swap with the next one, to turn a into b.
 func distance(a, b string) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
