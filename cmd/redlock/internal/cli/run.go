@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"flag"
-	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -112,8 +111,11 @@ func (r *runner) run(ctx context.Context, t *terminal, args []string) error {
 		return err
 	}
 	err = r.guarded(ctx, t, argv)
-	if failed := r.record.ended(err); failed != nil && !r.quiet {
-		fmt.Fprintln(t.err, "redlock:", shown(failed))
+	if failed := r.record.ended(err); failed != nil {
+		late := *r.log
+		late.notes = newNotes(t.err)
+		late.say(entry{Event: eventTextfile}, "%v", failed)
+		late.notes.flush()
 	}
 	return err
 }
