@@ -193,9 +193,9 @@ func (s *Semaphore) wait(ctx context.Context, ttl time.Duration, opts []redlock.
 		case final(r.err):
 			err = r.err
 			cancel() // the other slots are on the same masters
-		case err == nil, errors.Is(err, redlock.ErrMisconfigured): // masters may complain of one slot's key alone
-			err = r.err
-		case errors.Is(err, redlock.ErrAlreadyHeld): // ctx belongs to a permit, and the other slots say more
+		case err == nil,
+			errors.Is(err, redlock.ErrMisconfigured), // masters may complain of one slot's key alone
+			errors.Is(err, redlock.ErrAlreadyHeld):   // ctx belongs to a permit, and the other slots say more
 			err = r.err
 		}
 	}

@@ -160,7 +160,7 @@ func roam(q *Queue, e *Entry, n int) {
 	}
 }
 
-// Unclaimed are those of keys for which nobody waits.
+// Unclaimed returns those of keys that no entry waits for.
 func (q *Queue) Unclaimed(keys []string) (unclaimed []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -172,8 +172,8 @@ func (q *Queue) Unclaimed(keys []string) (unclaimed []string) {
 	return unclaimed
 }
 
-// Roaming divides keys into those that nobody wants who waits for several, and those that somebody does, whose claims
-// on them are in use.
+// Roaming divides keys in two. An entry for several keys wants some of them, so its claims on them are in use. No such
+// entry wants the others.
 func (q *Queue) Roaming(keys []string) (nobodys, somebodys []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

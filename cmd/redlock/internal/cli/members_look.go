@@ -162,7 +162,7 @@ func isOfOneCommand(err error) bool {
 	return redis.HasErrorPrefix(err, "NOPERM") || redis.HasErrorPrefix(err, "unknown command")
 }
 
-// ownConnections returns the ids of this process's connections to a master, but for the one of single commands. They
+// ownConnections returns the ids of this process's connections to a master, except the one that asks for the list. They
 // must not pass for those of a program on this machine.
 func ownConnections(ctx context.Context, master *single.Master) (ids []string) {
 	note := func(id any, err error) {
