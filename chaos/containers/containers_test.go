@@ -27,6 +27,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/internal/patient"
 	"github.com/seed-624411e5/redlock/chaos/masters"
 	"github.com/seed-624411e5/redlock/chaos/plan"
+	"github.com/seed-624411e5/redlock/internal/process"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
@@ -95,7 +96,7 @@ func allParts(ctx context.Context) (names []string, _ error) {
 	return names, nil
 }
 
-// others are the parts of other processes' fleets, or of one that the engine could not remove, which were there before.
+// others are the parts of other processes' fleets, which were there before, and networks that the engine can't remove.
 // Without an engine there are none, and the tests say so.
 var others = func() []string {
 	names, _ := allParts(context.Background())
@@ -105,8 +106,32 @@ var others = func() []string {
 func mustBeGone(t *testing.T) {
 	t.Helper()
 	var names []string
-	redistest.Eventually(t, 30*time.Second, func() bool { names = left(t); return len(names) == 0 },
-		"containers, networks and volumes being gone")
+	if process.Poll(within(t, 30*time.Second), func() bool { names = left(t); return len(names) == 0 }) {
+		return
+	}
+	for _, name := range names {
+		if network, is := strings.CutPrefix(name, "network "); !is || !isStuck(t, network) {
+			t.Errorf("%s is still there", name)
+		} else {
+			t.Logf("%s: the engine says that containers use it, and lists none", name)
+		}
+	}
+	others = append(others, names...) // the tests that follow have not left it
+}
+
+// isStuck reports that the engine refuses to remove a network because of containers that it does not list. Engines have
+// miscounted like that (moby issue 42119); only their restart helps.
+func isStuck(t *testing.T, name string) bool {
+	t.Helper()
+	c, err := testcontainers.NewDockerClientWithOpts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	_, err = c.NetworkRemove(t.Context(), name, client.NetworkRemoveOptions{})
+	found, inspectErr := c.NetworkInspect(t.Context(), name, client.NetworkInspectOptions{})
+	return err != nil && strings.Contains(err.Error(), "has active endpoints") &&
+		inspectErr == nil && len(found.Network.Containers) == 0
 }
 
 // effect says, for each action, whether the master answers over the control network during the
