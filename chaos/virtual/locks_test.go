@@ -17,15 +17,16 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/virtual"
 	"github.com/seed-624411e5/redlock/chaos/workload"
+	"github.com/seed-624411e5/redlock/internal/soak"
 )
 
 func TestThisLibraryBreaksNoPromise(t *testing.T) {
-	virtual.Test(t, chaos.Redlock(), virtual.Options{Schedules: schedules(100)})
+	virtual.Test(t, chaos.Redlock(), virtual.Options{Schedules: schedules(soak.Or(50, 200))})
 }
 
 // The textbook's lock has no renewal, no fencing and no notifications: it may be poor, but it is correct.
 func TestACorrectLockIsNotConvicted(t *testing.T) {
-	virtual.Test(t, controls.New(controls.Textbook), virtual.Options{Schedules: schedules(60)})
+	virtual.Test(t, controls.New(controls.Textbook), virtual.Options{Schedules: schedules(soak.Or(30, 120))})
 }
 
 // Each of these locks is the textbook's with one mistake. A schedule that can convict one need not: it depends on the

@@ -79,7 +79,7 @@ func run(dir string, patterns []string, verbose, paths, check bool) error {
 func load(dir string, patterns []string) (all []size, err error) {
 	loaded, err := packages.Load(&packages.Config{
 		Dir: dir, Mode: packages.NeedName | packages.NeedModule | packages.NeedFiles | packages.NeedSyntax |
-			packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports | packages.NeedDeps,
+			packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,
 	}, patterns...)
 	if err != nil {
 		return nil, err
