@@ -187,8 +187,8 @@ func TestListShowsScenariosWorkloadsFaultsBackendsAndSubjects(t *testing.T) {
 	}
 }
 
-// TestControlsBuildMutants has one control without a mutant of the engine, and on some days one with: that is caught in a
-// build with it, and compared with the unchanged engine. To build it takes a minute.
+// TestControlsBuildMutants has one control without a mutant of the engine. On some days it also has one with: that is
+// caught in a build with it, and compared with the unchanged engine. The build takes a minute.
 func TestControlsBuildMutants(t *testing.T) {
 	t.Parallel()
 	dir, controls := t.TempDir(), []string{"quorum-of-two"}
