@@ -288,7 +288,7 @@ func (l *Locker) Check(ctx context.Context) (*audit.Report, error) {
 		sets[i] = audit.Set(set)
 	}
 	report, err := audit.Run(ctx, masters, audit.Settings{
-		Sets: sets, DriftFactor: l.opts.DriftFactor,
+		Sets: sets, Generation: l.opts.Generation, DriftFactor: l.opts.DriftFactor,
 		RequestTimeout: l.opts.RequestTimeout, LeastTimeout: minRequestTimeout, MostTimeout: maxRequestTimeout,
 		TimeoutShare: timeoutShare, Now: l.clock.Now, Wall: l.clock.Wall, Go: l.checks.Go,
 		Sleep: func(ctx context.Context, d time.Duration) error {

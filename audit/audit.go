@@ -149,10 +149,12 @@ type Set struct {
 	Quorum int
 }
 
-// Settings are Run's limits for a judgement, and its clock. All fields are required.
+// Settings are Run's limits for a judgement, and its clock. All fields but Generation are required.
 type Settings struct {
 	// Sets are the sets of masters, each with its quorum: one set, or two during an exchange of masters.
 	Sets []Set
+	// Generation is the number of this configuration of masters; 0 if it has none.
+	Generation uint64
 	// DriftFactor is how much faster or slower a master's clock may run, as a fraction.
 	DriftFactor float64
 	// RequestTimeout is how long one master may take to answer. If it is 0, the limit is a share of the ttl: one part
@@ -188,6 +190,7 @@ func Run(ctx context.Context, masters []Master, s Settings) (*Report, error) {
 		report.Findings = append(report.Findings, s.judge(&all[i])...)
 	}
 	report.Add(judgeSets(all, s.Sets)...)
+	report.Add(judgeOwn(all, s.Generation)...)
 	return report, nil
 }
 

@@ -60,3 +60,25 @@ func TestMastersThatKnowDifferentGenerationsAreFound(t *testing.T) {
 		})
 	}
 }
+
+func TestAConfigurationBehindTheMastersIsFound(t *testing.T) {
+	servers := sound(t, 3)
+	masters := make([]redlock.Master, len(servers))
+	for i, s := range servers {
+		masters[i] = masterOf(t, &redis.Options{Addr: s.Addr()})
+		run(t, s, "SET", single.GenerationKey, 5)
+	}
+	for _, c := range []struct {
+		own      uint64
+		severity audit.Severity // none: it is not behind
+	}{{0, 0}, {6, 0}, {5, 0}, {4, audit.Note}, {3, audit.Risk}} {
+		got := look(t, masters, redlock.Options{Generation: c.own})
+		got.Findings = slices.DeleteFunc(got.Findings, ofABusyMachine)
+		what := fmt.Sprintf("This configuration has generation %d, and masters know 5.", c.own)
+		if c.severity > 0 {
+			wants(t, got, c.severity, "", what)
+		} else if got.Worst() > audit.Note || len(got.Findings) != 1 { // the note that they are on one machine
+			t.Errorf("generation %d; found:\n%v", c.own, got)
+		}
+	}
+}

@@ -131,6 +131,28 @@ func judgeGenerations(all []facts) []Finding {
 	return findings
 }
 
+// judgeOwn compares the generation of this configuration with what masters know. One behind is usual while masters are
+// exchanged.
+func judgeOwn(all []facts, own uint64) []Finding {
+	var greatest uint64
+	for i := range all {
+		greatest = max(greatest, all[i].Generation)
+	}
+	if own == 0 || greatest <= own {
+		return nil
+	}
+	finding := Finding{
+		Severity: Note, What: fmt.Sprintf("This configuration has generation %d, and masters know %d.", own, greatest),
+		Why: "The next exchange of masters would stop every process with this configuration.",
+		Fix: fmt.Sprintf("Use the list of masters of generation %d, with that number.", greatest),
+	}
+	if greatest > own+1 {
+		finding.Severity = Risk
+		finding.Why = "A process that is two or more generations behind takes no lock, and loses those that it holds."
+	}
+	return []Finding{finding}
+}
+
 // judgeClocks finds wall clocks that are off: a master's against the majority, or ours.
 func judgeClocks(all []facts) []Finding {
 	var offsets []time.Duration

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
 )
 
 // urlsOf returns the servers' URLs as a list for -masters, with another user if one is named.
@@ -25,6 +26,17 @@ func allow(t *testing.T, servers []*redistest.Server, user string, rules ...any)
 	for _, s := range servers {
 		must(t, s.Client().Do(t.Context(), slices.Concat([]any{"ACL", "SETUSER", user, "on", ">p"}, rules)...).Err())
 	}
+}
+
+// sound starts three masters of which doctor finds nothing wrong.
+func sound(t *testing.T) []*redistest.Server {
+	t.Helper()
+	servers := redistest.StartN(t, 3)
+	for _, s := range servers {
+		must(t, s.Client().ConfigSet(t.Context(), "appendonly", "yes").Err())
+		must(t, s.Client().ConfigSet(t.Context(), "appendfsync", "always").Err())
+	}
+	return servers
 }
 
 func TestMembersDoesNotTakeItselfForAnotherProgram(t *testing.T) {
@@ -87,11 +99,7 @@ func TestOtherDataOnAMinorityDoesNotHideWhoHolds(t *testing.T) {
 
 func TestDoctorDoesNotPraiseWhatItMayNotAsk(t *testing.T) {
 	t.Parallel()
-	servers := redistest.StartN(t, 3)
-	for _, s := range servers { // or there would be something wrong
-		must(t, s.Client().ConfigSet(t.Context(), "appendonly", "yes").Err())
-		must(t, s.Client().ConfigSet(t.Context(), "appendfsync", "always").Err())
-	}
+	servers := sound(t)
 	for user, rules := range map[string][]any{
 		"few":    {"~app:*", "+get", "+set", "+evalsha"},
 		"app":    {"~app:*", "&*", "+@all"},
@@ -110,5 +118,20 @@ func TestHoldRefusesNumbersThatCannotBeMeant(t *testing.T) {
 	master := redistest.Start(t)
 	for _, flag := range []string{"-fd", "-pid"} {
 		runRedlock(t, "hold", "-masters", master.URL(), "-key", "k", flag, "-1").want(t, 64, flag+" -1 is no")
+	}
+}
+
+func TestDoctorSaysThatItsGenerationIsOutOfDate(t *testing.T) {
+	t.Parallel()
+	servers := sound(t)
+	for _, s := range servers {
+		must(t, s.Client().Set(t.Context(), single.GenerationKey, 5, 0).Err())
+	}
+	for own, status := range map[string]int{"5": 0, "4": 0, "3": 78} {
+		r := runRedlock(t, "doctor", "-masters", urlsOf(servers, ""), "-generation", own)
+		says := strings.Contains(r.out, "This configuration has generation "+own+", and masters know 5.")
+		if r.status != status || says != (own != "5") {
+			t.Errorf("with generation %s: status %d\n%s", own, r.status, r.out)
+		}
 	}
 }

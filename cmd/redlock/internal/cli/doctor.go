@@ -39,7 +39,8 @@ counters of all keys do.
 The exit status is 1 if anything is unsafe (with -strict: or a risk; with -probe: or fails), 0 if not, or
     64  bad usage
     69  too few masters can be used, and nothing unsafe was seen
-    74  the metrics of -textfile can't be written`,
+    74  the metrics of -textfile can't be written
+    78  -generation is two or more behind, and nothing unsafe was seen`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			d := &doctor{}
 			d.masters.define(fs)
@@ -88,10 +89,18 @@ func (d *doctor) verdict(report *audit.Report, masters *fleet) error {
 		return silently(statusNo)
 	case tooFew(report, masters):
 		return silently(statusNoQuorum)
+	case slices.ContainsFunc(report.Masters, d.isOutdated):
+		return silently(statusOutdated)
 	case d.strict && worst >= audit.Risk:
 		return silently(statusNo)
 	}
 	return nil
+}
+
+// isOutdated reports a master that lets no process with this configuration take a lock.
+func (d *doctor) isOutdated(m audit.MasterReport) bool {
+	own := d.masters.generation
+	return own > 0 && m.Generation > own+1
 }
 
 func (d *doctor) probeMasters(ctx context.Context, t *terminal) error {
