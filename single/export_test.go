@@ -12,7 +12,8 @@ import (
 // Programs returns source and SHA of every script, to compare them with a server's.
 func Programs() map[string][2]string {
 	programs := make(map[string][2]string)
-	for _, s := range &scripts {
+	for _, made := range scripts {
+		s := made()
 		programs[s.name] = [2]string{s.source, s.sha}
 	}
 	return programs

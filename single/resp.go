@@ -86,9 +86,9 @@ func (c command) spare(n uint64) command {
 // script appends how a script is called.
 func (c command) script(p program, source bool) command {
 	if source {
-		return c.text("eval").text(scripts[p].source)
+		return c.text("eval").text(scripts[p]().source)
 	}
-	return c.text("evalsha").text(scripts[p].sha)
+	return c.text("evalsha").text(scripts[p]().sha)
 }
 
 // bundle appends the command of a bundle.

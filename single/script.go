@@ -5,6 +5,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"strings"
+	"sync"
 )
 
 //go:embed lua
@@ -39,8 +40,9 @@ type script struct {
 	sha    string
 }
 
-// scripts holds the programs. Tests compare their SHAs with a real redis-server's.
-var scripts = [numPrograms]script{
+// scripts has the programs. Each is made at its first use, since most processes use few. Tests compare their SHAs with
+// a real redis-server's.
+var scripts = [numPrograms]func() *script{
 	acquireProgram:        newScript("acquire"),
 	acquireSeveralProgram: newScript("acquire_several"),
 	extendProgram:         newScript("extend"),
@@ -60,13 +62,15 @@ var scripts = [numPrograms]script{
 
 // newScript reads a program, and replaces each include comment by the shared source. A script includes it after the
 // code for the usual case, which does not need it.
-func newScript(name string) script {
-	source := sourceOf(name)
-	for _, shared := range []string{"kind", "queue", "counter", "hold"} {
-		source = strings.ReplaceAll(source, "-- include "+shared+".lua\n", sourceOf(shared))
-	}
-	sum := sha1.Sum([]byte(source))
-	return script{name: name, source: source, sha: hex.EncodeToString(sum[:])}
+func newScript(name string) func() *script {
+	return sync.OnceValue(func() *script {
+		source := sourceOf(name)
+		for _, shared := range []string{"kind", "queue", "counter", "hold"} {
+			source = strings.ReplaceAll(source, "-- include "+shared+".lua\n", sourceOf(shared))
+		}
+		sum := sha1.Sum([]byte(source))
+		return &script{name: name, source: source, sha: hex.EncodeToString(sum[:])}
+	})
 }
 
 func sourceOf(name string) string {

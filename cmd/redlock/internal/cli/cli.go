@@ -240,7 +240,7 @@ func find(name string) (command, error) {
 	if i := slices.Index(names, name); i >= 0 {
 		return commands()[i], nil
 	}
-	if !nameForm.MatchString(name) { // perhaps a URL with a password
+	if !nameForm().MatchString(name) { // perhaps a URL with a password
 		name = "like this"
 	}
 	meant := didYouMean(name, "redlock ", names)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -25,11 +24,11 @@ func (s sight) held() bool { return s.err == nil && s.reply.Outcome == single.Gr
 
 var (
 	// ownerForm is the form of other implementations' owners: a short printable random text.
-	ownerForm = regexp.MustCompile(`^[[:graph:]]{1,255}$`)
+	ownerForm = lazily(`^[[:graph:]]{1,255}$`)
 	// dataForm matches characters that data have and owners do not: quotes and brackets.
-	dataForm = regexp.MustCompile("[{}\\[\\]<>\"'`\\\\]")
+	dataForm = lazily("[{}\\[\\]<>\"'`\\\\]")
 	// holdForm is a hold of a shared or reentrant lock.
-	holdForm = regexp.MustCompile(`(?s)^([rw]):(.*):([^:]+)$`)
+	holdForm = lazily(`(?s)^([rw]):(.*):([^:]+)$`)
 )
 
 // inspectKey asks a master who holds key, and judges whether its value is a lock.
@@ -63,7 +62,7 @@ func inspectKey(ctx context.Context, m *single.Master, key string) (s sight) {
 // isOwner reports whether a value can be a plain lock's. Our own may contain brackets and a text of any bytes: of locks
 // that publish something, and of keys that are kept after their release.
 func isOwner(value string) bool {
-	return owner.Made(value) || ownerForm.MatchString(value) && !dataForm.MatchString(value)
+	return owner.Made(value) || ownerForm().MatchString(value) && !dataForm().MatchString(value)
 }
 
 // holdsOf returns the release of each hold of a shared or reentrant lock.
@@ -71,7 +70,7 @@ func holdsOf(ctx context.Context, m *single.Master, key string) ([]single.Reques
 	members, err := m.Client().ZRange(ctx, key, 0, -1).Result()
 	var holds []single.Request
 	for _, member := range members { // the others are the mark of the set, and claims
-		if parts := holdForm.FindStringSubmatch(member); parts != nil {
+		if parts := holdForm().FindStringSubmatch(member); parts != nil {
 			kind := map[string]single.Kind{"r": single.Shared, "w": single.Exclusive}[parts[1]]
 			holds = append(holds,
 				single.Request{Op: single.Release, Kind: kind, Keys: []string{key}, Owner: parts[2], Hold: parts[3]})

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +13,7 @@ import (
 // The errors of these flags name the expected form of a value. Package flag's own errors do not.
 
 // durationForm matches durations that time.ParseDuration accepts, if they are not too long.
-var durationForm = regexp.MustCompile(`^[-+]?((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$`)
+var durationForm = lazily(`^[-+]?((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$`)
 
 // durationVar defines a flag for a time.
 func durationVar(fs *flag.FlagSet, at *time.Duration, name string, preset time.Duration, text string) {
@@ -22,7 +21,7 @@ func durationVar(fs *flag.FlagSet, at *time.Duration, name string, preset time.D
 	fs.Func(name, text, func(value string) (err error) {
 		*at, err = time.ParseDuration(value)
 		switch {
-		case err != nil && durationForm.MatchString(value): // time's own error does not tell
+		case err != nil && durationForm().MatchString(value): // time's own error does not tell
 			return fmt.Errorf("longer than the longest time there is, %v",
 				time.Duration(math.MaxInt64).Truncate(time.Hour))
 		case err != nil:
@@ -33,7 +32,7 @@ func durationVar(fs *flag.FlagSet, at *time.Duration, name string, preset time.D
 }
 
 // wordForm is the form of values that may be shown although they are no numbers.
-var wordForm = regexp.MustCompile(`^[-+]?[0-9A-Za-z.]{1,20}$`)
+var wordForm = lazily(`^[-+]?[0-9A-Za-z.]{1,20}$`)
 
 // numberVar defines a flag for a whole number from least to most.
 func numberVar[N int | uint64](fs *flag.FlagSet, at *N, name string, least, most N, text string) {
@@ -41,7 +40,7 @@ func numberVar[N int | uint64](fs *flag.FlagSet, at *N, name string, least, most
 		parsed, err := strconv.ParseInt(value, 10, 64)
 		if err != nil || parsed < int64(least) || parsed > int64(most) {
 			was := "this" // perhaps a URL
-			if wordForm.MatchString(value) {
+			if wordForm().MatchString(value) {
 				was = strconv.Quote(value)
 			}
 			return fmt.Errorf("%s is not a whole number from %d to %d", was, least, most)

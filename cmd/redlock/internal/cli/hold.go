@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -219,11 +218,11 @@ func (t *taker) print(io *terminal, asJSON bool, r entry) error {
 }
 
 // plainWord is a key that needs no quotes.
-var plainWord = regexp.MustCompile(`^[[:graph:]]+$`)
+var plainWord = lazily(`^[[:graph:]]+$`)
 
 // keyWord returns a key as one word, quoted as in Go if necessary.
 func keyWord(key string) string {
-	if plainWord.MatchString(key) && !strings.ContainsAny(key, `"\`) {
+	if plainWord().MatchString(key) && !strings.ContainsAny(key, `"\`) {
 		return key
 	}
 	return strconv.Quote(key)

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -146,7 +145,7 @@ var told = map[string]bool{ownerVariable: true, tokenVariable: true, slotVariabl
 
 // ofService are variables that Kubernetes makes where there is a Service called redlock, or redlock- and anything. No
 // setting ends so.
-var ofService = regexp.MustCompile(
+var ofService = lazily(
 	`^REDLOCK(_\w+)?_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`,
 )
 
@@ -168,7 +167,7 @@ func fromEnvironment() (map[string]string, error) {
 			settings[name] = value
 		case told[variable]:
 			under = under || variable == ownerVariable
-		case !ofService.MatchString(variable):
+		case !ofService().MatchString(variable):
 			return nil,
 				usage("environment: there is no setting %s%s", variable,
 					meantSetting(variable, envName, slices.Sorted(maps.Keys(known))))
@@ -185,7 +184,7 @@ func fromEnvironment() (map[string]string, error) {
 const byteOrderMark = "\uFEFF"
 
 // nameForm is the form of names that may be shown.
-var nameForm = regexp.MustCompile(`^[a-z][a-z-]{0,24}$`)
+var nameForm = lazily(`^[a-z][a-z-]{0,24}$`)
 
 func envName(name string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
@@ -219,7 +218,7 @@ func readFile(path string) (map[string]string, error) {
 		switch {
 		case !found:
 			return nil, usage("configuration: %s, line %d: want name = value", path, n)
-		case !nameForm.MatchString(name): // perhaps the rest of a list, which may hold a password
+		case !nameForm().MatchString(name): // perhaps the rest of a list, which may hold a password
 			return nil, usage("configuration: %s, line %d: want name = value; a value, also a list, stands on one line",
 				path, n)
 		case !known[name]:
@@ -259,11 +258,11 @@ func allSettings() map[string]bool {
 }
 
 // refused is how package flag words that a flag does not take a value: with the value, which may be a URL that slipped.
-var refused = regexp.MustCompile(`(?s)^invalid (?:boolean )?value .* for (?:flag )?-([a-zA-Z-]+): (.*)$`)
+var refused = lazily(`(?s)^invalid (?:boolean )?value .* for (?:flag )?-([a-zA-Z-]+): (.*)$`)
 
 // flagError describes the error in a command line. It quotes no value.
 func flagError(fs *flag.FlagSet, err error) error {
-	if parts := refused.FindStringSubmatch(err.Error()); parts != nil {
+	if parts := refused().FindStringSubmatch(err.Error()); parts != nil {
 		if f := fs.Lookup(parts[1]); f != nil {
 			return fmt.Errorf("-%s: %s", f.Name, complaint(f, errors.New(parts[2])))
 		}

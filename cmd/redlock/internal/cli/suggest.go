@@ -3,7 +3,6 @@ package cli
 import (
 	"flag"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -70,11 +69,11 @@ func distance(a, b string) int {
 }
 
 // undefined matches package flag's error for an unknown flag.
-var undefined = regexp.MustCompile(`^flag provided but not defined: -([A-Za-z][A-Za-z-]{0,24})$`)
+var undefined = lazily(`^flag provided but not defined: -([A-Za-z][A-Za-z-]{0,24})$`)
 
 // suggestion returns the flag that the user may have meant; err reports an unknown flag.
 func suggestion(fs *flag.FlagSet, err error) string {
-	parts := undefined.FindStringSubmatch(err.Error())
+	parts := undefined().FindStringSubmatch(err.Error())
 	if parts == nil {
 		return ""
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -11,12 +10,12 @@ import (
 
 // credentials matches the part of a URL before the host. A password without percent-encoding may contain anything, so
 // the match reaches to the last @. Without an @, as in a piece of such a URL, everything after a colon matches.
-var credentials = regexp.MustCompile(`(?s)://(?:.*@|[^\s:]*:\S*)`)
+var credentials = lazily(`(?s)://(?:.*@|[^\s:]*:\S*)`)
 
 // hidePasswords removes user names and passwords from URLs in errors of other packages; our own errors have none. In
 // doubt it hides too much.
 func hidePasswords(text string) string {
-	return credentials.ReplaceAllStringFunc(text, func(found string) string {
+	return credentials().ReplaceAllStringFunc(text, func(found string) string {
 		if strings.HasSuffix(found, "@") {
 			return "://***@"
 		}
