@@ -189,7 +189,7 @@ func wanted(question string) map[string]bool {
 			rows["cohort, "+s+", "+scenario.OneProcess], rows["cohort, "+s+", "+scenario.FourProcesses] = true, true
 		}
 		return rows
-	case "uncontended", "distinct", "contended", "allocations":
+	case "uncontended", "cold", "distinct", "contended", "allocations":
 		rows[question+", redislock-single"], rows[question+", etcd"], rows[question+", postgres"] = true, true, true
 	case "stopped":
 		rows["stopped, etcd, a follower"], rows["stopped, etcd, the leader"] = true, true

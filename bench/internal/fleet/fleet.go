@@ -18,6 +18,7 @@ var ErrNotOurs = errors.New("fleet: only servers that the benchmark started itse
 // server is a process that can be suspended.
 type server interface {
 	Addr() string
+	Pid() int
 	Pause() error
 	Resume() error
 	Stop() error
@@ -114,6 +115,15 @@ func (f *Fleet) Len() int { return len(f.addrs) }
 
 // Ours reports whether this process started the servers and so may stop them.
 func (f *Fleet) Ours() bool { return f.servers != nil }
+
+// Pids are the numbers of the servers' processes; none for servers that this process did not start.
+func (f *Fleet) Pids() []int {
+	var pids []int
+	for _, s := range f.servers {
+		pids = append(pids, s.Pid())
+	}
+	return pids
+}
 
 // Text describes the servers in a line; it is empty for servers that ran already.
 func (f *Fleet) Text() string { return f.text }

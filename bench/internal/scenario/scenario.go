@@ -136,6 +136,8 @@ func (e *Env) servers(s subject.Subject) *fleet.Fleet {
 func All() []Scenario {
 	return []Scenario{
 		{"uncontended", "one worker, free keys: what a lock costs when nobody else wants it", 0, true, oneWorker},
+		{"apart", "one worker, where the client has one core and the servers another", 0, false, apart},
+		{"cold", "from opening a client to its first lock", 0, true, cold},
 		{"distinct", "many workers, each with keys of its own: how the wire is shared", 0, true, distinct},
 		{"stopped", "one master stands still (SIGSTOP), or one member: what a sick minority costs; a lock on one " +
 			"server has none", 0, true, stopped},

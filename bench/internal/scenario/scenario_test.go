@@ -219,3 +219,12 @@ func TestScenariosAreFoundByNameInTheirOrder(t *testing.T) {
 		t.Error("no error for a scenario that there is not")
 	}
 }
+
+func TestAClientsFirstLockIsMeasuredFromItsOpening(t *testing.T) {
+	const opens = 3 * time.Millisecond
+	slow := &fake.Subject{Called: "slow", OnOpen: func() { <-time.After(opens) }}
+	rows := run(t, environment(t, slow), "cold")
+	if p50, ok := rows[0].Get("p50_us"); !ok || p50 < float64(opens.Microseconds()) {
+		t.Errorf("p50 %v µs; opening takes %v", p50, opens)
+	}
+}

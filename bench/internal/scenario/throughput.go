@@ -126,6 +126,9 @@ func distinct(e *Env) ([]group, error) {
 		most := &groups[slices.Index(workers, slices.Max(workers))]
 		most.entries = append(most.entries, entry{subject: limited{}, run: e.limit})
 	}
+	if len(e.Workers) == 0 && len(e.Subjects) > 0 { // how evenly the first, this library, serves a crowd
+		groups = append(groups, e.groups([]int{8192}, e.Subjects[:1], e.cycles)...)
+	}
 	return groups, nil
 }
 
