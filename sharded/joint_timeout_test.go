@@ -23,11 +23,11 @@ func TestAKeyThatMovesHasTimeForTheFarGroup(t *testing.T) {
 			{Name: "b", Masters: masters[3:].All(), Options: redlock.Options{RequestTimeout: 20 * time.Millisecond}},
 		}, transition)
 		must(t, err)
+		defer func() { must(t, l.Close(context.Background())) }()
 		for i := range 20 {
 			lock, err := l.Acquire(within(t, 2*time.Second), fmt.Sprint("key", i), longTTL)
 			must(t, err)
 			must(t, lock.Release(t.Context()))
 		}
-		must(t, l.Close(context.Background()))
 	})
 }
