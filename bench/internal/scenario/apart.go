@@ -22,25 +22,16 @@ func apart(e *Env) ([]group, error) {
 
 func (e *Env) cyclesApart(ctx context.Context, at place) (out result.Slice, err error) {
 	const client, servers = 0, 1
-	var undo []func() error
-	defer func() {
-		for _, f := range undo {
-			err = errors.Join(err, f())
-		}
-	}()
-	keep := func(pid, core int) error {
-		back, err := keepOn(pid, core)
-		undo = append(undo, back...)
-		return err
-	}
-	for _, pid := range at.servers.Pids() {
-		if err := keep(pid, servers); err != nil {
-			return out, err
-		}
-	}
-	if err := keep(os.Getpid(), client); err != nil {
+	letServers, err := keepOn(servers, at.servers.Pids()...)
+	if err != nil {
 		return out, err
 	}
+	defer func() { err = errors.Join(err, letServers()) }()
+	letClient, err := keepOn(client, os.Getpid())
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, letClient()) }()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // as in a process that was started on one core
 	return e.cycles(ctx, at)
 }

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -8,34 +9,44 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keepOn makes all threads of a process run on one core. undo lets them run where they ran before; threads that begin
-// later have the same core and keep it until then.
-func keepOn(pid, core int) (undo []func() error, err error) {
+// keepOn makes processes run on the nth of the cores that they may use. undo lets them use all of these again.
+func keepOn(nth int, pids ...int) (undo func() error, err error) {
 	var before, only unix.CPUSet
+	if err := unix.SchedGetaffinity(pids[0], &before); err != nil {
+		return nil, fmt.Errorf("scenario: cores of process %d: %w", pids[0], err)
+	}
+	if before.Count() <= nth {
+		return nil, fmt.Errorf("%w: %d cores may be used", ErrSkipped, before.Count())
+	}
+	core := 0
+	for ; !before.IsSet(core) || nth > 0; core++ {
+		if before.IsSet(core) {
+			nth--
+		}
+	}
 	only.Set(core)
-	if err := unix.SchedGetaffinity(pid, &before); err != nil {
-		return nil, fmt.Errorf("scenario: cores of process %d: %w", pid, err)
+	undo = func() error { return setCores(&before, pids) }
+	if err := setCores(&only, pids); err != nil {
+		return nil, errors.Join(err, undo())
 	}
-	if !before.IsSet(core) {
-		return nil, fmt.Errorf("%w: core %d may not be used", ErrSkipped, core)
-	}
-	undo = append(undo, func() error { return keepAll(pid, &before) })
-	return undo, keepAll(pid, &only)
+	return undo, nil
 }
 
-// keepAll sets the cores of all threads of a process. It leaves out threads that end meanwhile.
-func keepAll(pid int, cores *unix.CPUSet) error {
-	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	if err != nil {
-		return fmt.Errorf("scenario: threads of process %d: %w", pid, err)
-	}
-	for _, thread := range threads {
-		id, err := strconv.Atoi(thread.Name())
-		if err == nil {
-			err = unix.SchedSetaffinity(id, cores)
+// setCores sets the cores of all threads of processes. It leaves out threads that end while it does so.
+func setCores(cores *unix.CPUSet, pids []int) error {
+	for _, pid := range pids {
+		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+		if err != nil {
+			return fmt.Errorf("scenario: threads of process %d: %w", pid, err)
 		}
-		if err != nil && err != unix.ESRCH { //nolint:errorlint // system calls return their numbers as they are
-			return fmt.Errorf("scenario: cores of thread %s: %w", thread.Name(), err)
+		for _, thread := range threads {
+			id, err := strconv.Atoi(thread.Name())
+			if err == nil {
+				err = unix.SchedSetaffinity(id, cores)
+			}
+			if err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("scenario: cores of thread %s: %w", thread.Name(), err)
+			}
 		}
 	}
 	return nil

@@ -65,8 +65,15 @@ func (e *Env) majorities() []subject.Subject {
 	})
 }
 
-// onMasters are the subjects of majorities that use the masters, for scenarios about the masters' number or the way to
-// them.
+// ours is this library's subject, if it is compared: one of the subjects that Kinds has, too.
+func (e *Env) ours() []subject.Subject {
+	return slices.DeleteFunc(e.between(), func(s subject.Subject) bool {
+		return !slices.ContainsFunc(e.Kinds, func(k subject.Variant) bool { return k.Subject.Name() == s.Name() })
+	})
+}
+
+// onMasters are the subjects that ask a majority of the masters, and no servers of their own. Scenarios about the
+// number of masters, or the way to them, compare these.
 func (e *Env) onMasters() []subject.Subject {
 	return slices.DeleteFunc(e.majorities(), func(s subject.Subject) bool {
 		_, hosted := s.(subject.Hosted)
@@ -126,8 +133,8 @@ func distinct(e *Env) ([]group, error) {
 		most := &groups[slices.Index(workers, slices.Max(workers))]
 		most.entries = append(most.entries, entry{subject: limited{}, run: e.limit})
 	}
-	if len(e.Workers) == 0 && len(e.Subjects) > 0 { // how evenly the first, this library, serves a crowd
-		groups = append(groups, e.groups([]int{8192}, e.Subjects[:1], e.cycles)...)
+	if ours := e.ours(); len(e.Workers) == 0 && len(ours) > 0 { // how evenly it serves a crowd
+		groups = append(groups, e.groups([]int{8192}, ours, e.cycles)...)
 	}
 	return groups, nil
 }
