@@ -171,7 +171,7 @@ type Settings struct {
 	Go func(f func())
 }
 
-// timeout limits an audit whose context has no deadline.
+// timeout is the longest time that an audit takes.
 const timeout = 10 * time.Second
 
 // Run asks the masters about everything that locks depend on and that a server can report. It takes about a second, at

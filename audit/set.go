@@ -91,10 +91,7 @@ func judgeNumber(all []facts, set Set) []Finding {
 // for a while after it was added, or if it was away when a generation was announced. A master that is two behind has
 // missed a whole exchange, and no client with a generation has used it since.
 func judgeGenerations(all []facts) []Finding {
-	var greatest uint64
-	for i := range all {
-		greatest = max(greatest, all[i].Generation)
-	}
+	greatest := greatestGeneration(all)
 	var findings []Finding
 	for i := range all {
 		f := &all[i]
@@ -131,13 +128,17 @@ func judgeGenerations(all []facts) []Finding {
 	return findings
 }
 
-// judgeOwn compares the generation of this configuration with what masters know. One behind is usual while masters are
-// exchanged.
-func judgeOwn(all []facts, own uint64) []Finding {
-	var greatest uint64
+func greatestGeneration(all []facts) (greatest uint64) {
 	for i := range all {
 		greatest = max(greatest, all[i].Generation)
 	}
+	return greatest
+}
+
+// judgeOwn compares the generation of this configuration with what masters know. One behind is usual while masters are
+// exchanged.
+func judgeOwn(all []facts, own uint64) []Finding {
+	greatest := greatestGeneration(all)
 	if own == 0 || greatest <= own {
 		return nil
 	}

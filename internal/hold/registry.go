@@ -6,7 +6,7 @@ import (
 )
 
 // Registry has what the Close of a Locker waits for: the holds that may have keys on masters, and what else is busy.
-// Nobody enters once closing has begun, but what is there may be replaced. It is safe for concurrent use.
+// After closing has begun no hold enters, but a hold that is there may be replaced. It is safe for concurrent use.
 type Registry[H any] struct {
 	closing chan struct{}
 	empty   chan struct{} // closed when closing, no hold is left and nothing is busy

@@ -147,8 +147,8 @@ func (e *Entry) takeReasons() Reason {
 	return why
 }
 
-// roam notes that n more entries like e have asked: what waits for several keys stands in one queue at a time, and
-// wants the others, too. The queue's mutex is held.
+// roam notes that n more entries like e have asked. An entry for several keys is in one queue at a time, and wants its
+// other keys, too. The queue's mutex is held.
 func roam(q *Queue, e *Entry, n int) {
 	if len(e.want.Keys) == 1 {
 		return

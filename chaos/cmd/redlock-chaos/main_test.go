@@ -41,7 +41,7 @@ func execute(ctx context.Context, t *testing.T, args ...string) (status int, std
 	return status, out.String(), err.String()
 }
 
-// tooLittle is what a command says if it has no verdict because the machine gave its runs too little time.
+// tooLittle matches the output of a command without a verdict whose runs had too little time on this machine.
 var tooLittle = regexp.MustCompile("! the machine stood still|! availability: judged|gave it too little time|" +
 	"(?s:! too little happened.*note: the machine stood still)")
 

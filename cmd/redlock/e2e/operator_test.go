@@ -28,7 +28,7 @@ func allow(t *testing.T, servers []*redistest.Server, user string, rules ...any)
 	}
 }
 
-// sound starts three masters of which doctor finds nothing wrong.
+// sound starts three masters. Doctor finds nothing wrong with them.
 func sound(t *testing.T) []*redistest.Server {
 	t.Helper()
 	servers := redistest.StartN(t, 3)

@@ -95,8 +95,8 @@ func loneHoldOf(ctx context.Context, m *single.Master, key string) ([]single.Req
 	return []single.Request{hold}, nil
 }
 
-// ownerName describes an owner: the name in it, and a fingerprint that distinguishes it from others. It shows no byte
-// of the owner's random part, with which a reader could release the lock.
+// ownerName describes an owner: the name in it, and a fingerprint that distinguishes it from others. It hides the
+// owner's random part. A reader of that part could release the lock.
 func ownerName(value string) string { return holderName(owner.Show(value), owner.Fingerprint(value)) }
 
 // holderName is ownerName for a holder that the library reports.

@@ -81,7 +81,7 @@ type keeper struct {
 	pid  int // noPID: none
 }
 
-// noFD and noPID are no numbers of a descriptor and of a process, nor what a script computes by mistake.
+// noFD and noPID mean that there is none. A script that computes a wrong number hardly gets this one.
 const noFD, noPID = math.MinInt, math.MinInt
 
 func (k *keeper) run(ctx context.Context, t *terminal, _ []string) error {

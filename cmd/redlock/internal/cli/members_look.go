@@ -162,8 +162,8 @@ func isOfOneCommand(err error) bool {
 	return redis.HasErrorPrefix(err, "NOPERM") || redis.HasErrorPrefix(err, "unknown command")
 }
 
-// ownConnections returns the ids of this process's connections to a master, except the one that asks for the list. They
-// must not pass for those of a program on this machine.
+// ownConnections returns the ids of this process's connections to a master. They must not pass for those of a program
+// on this machine. The connection that asks for the list is missing.
 func ownConnections(ctx context.Context, master *single.Master) (ids []string) {
 	note := func(id any, err error) {
 		if err == nil {
