@@ -101,6 +101,41 @@ func TestAWaiterForSeveralKeysClaimsWhereOnlyReadersAreInItsWay(t *testing.T) {
 	}
 }
 
+func TestReadersHearThatTheLastClaimHasGone(t *testing.T) {
+	server, m := started(t)
+	heard := listen(t, server, "one", "other", "reader", "second")
+	for name, departs := range map[string]func(waiter string){
+		"left the queue": func(waiter string) {
+			ask(t, m, single.Request{Op: single.Leave, Keys: []string{"key"}, Waiter: waiter})
+		},
+		"released a plain lock": func(waiter string) { ask(t, m, by(waiter, 0, release("key", waiter))) },
+		"released a lock to keep it": func(waiter string) {
+			ask(t, m, by(waiter, 0, keeping("key", waiter, "kept")))
+		},
+		"released a hold": func(waiter string) {
+			ask(t, m, by(waiter, 0, as(single.Release, held("w:"+waiter+":1"))))
+		},
+	} {
+		must(t, server.Client().FlushDB(t.Context()).Err())
+		grants(t, m, held("r:first:1"))
+		refuses(t, m, "first", by("one", 0, held("w:one:1")))
+		refuses(t, m, "", by("other", 0, acquire("key", "other", time.Minute)))
+		refuses(t, m, "", by("reader", time.Minute, held("r:late:1")))
+		refuses(t, m, "", by("second", 0, held("r:later:1")))
+		departs("one")
+		silent(t, server, heard, "one") // another claim is left
+		departs("other")
+		for _, want := range []string{"reader key", "second key"} {
+			if got := hears(t, heard); got != want {
+				t.Errorf("after a waiter that had %s, %q was told, want %q", name, got, want)
+			}
+		}
+		grants(t, m, held("r:late:1"))
+		departs("other")
+		silent(t, server, heard, "one")
+	}
+}
+
 // Claims only keep readers out: a shared key without holds, but with claims, is free for all other requests.
 func TestClaimsKeepOnlyReadersOut(t *testing.T) {
 	server, m := started(t)

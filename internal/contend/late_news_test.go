@@ -3,6 +3,7 @@ package contend_test
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -196,6 +197,33 @@ func TestAnAcquisitionThatEntersAgainHearsThatMastersAreBack(t *testing.T) {
 		time.AfterFunc(time.Second, masters.Start)
 		if took := entersAgain(t, l, outer, time.Hour); took > 10*time.Second {
 			t.Errorf("the masters were back after a second, and the lock came after %v", took)
+		}
+	})
+}
+
+// A writer that waits keeps new readers out. Once it has given up, they need not wait for their next attempt.
+func TestAReaderHearsThatAWriterHasGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := redlocktest.New(t, redlocktest.Count(3))
+		locker := func() *redlock.Locker { return masters.Locker(t, redlock.Options{}) }
+		take(t, locker(), key, longTTL, redlock.Shared())
+		writer, patience, gaveUp := locker(), 5*time.Second, make(chan error)
+		go func() {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			_, err := writer.Acquire(ctx, key, longTTL, redlock.Exclusive())
+			gaveUp <- err
+		}()
+		time.Sleep(time.Second)
+		began := time.Now()
+		go func() {
+			if err := <-gaveUp; !errors.Is(err, redlock.ErrHeld) {
+				t.Errorf("the writer: %v, want ErrHeld", err)
+			}
+		}()
+		take(t, locker(), key, longTTL, redlock.Shared(), redlock.RetryEvery(time.Hour))
+		if took := time.Since(began); took < patience-time.Second || took > patience {
+			t.Errorf("the writer gave up after %v, and the reader got its lock %v later", patience-time.Second, took)
 		}
 	})
 }

@@ -14,10 +14,15 @@ func (s *Store) claim(r *single.Request, key string) {
 	s.zadd(key, holds, "c:"+r.Waiter, -(s.now + keep))
 }
 
-// unclaim takes a waiter's claim back.
+// unclaim takes a waiter's claim back. If it was the last one that kept readers from other readers, some are told.
 func unclaim(s *Store, r *single.Request, key string) {
-	if v := s.get(key); r.Waiter != "" && v != nil && v.what == holds && s.zrem(key, "c:"+r.Waiter) {
-		s.shorten(key)
+	v := s.get(key)
+	if r.Waiter == "" || v == nil || v.what != holds || !s.zrem(key, "c:"+r.Waiter) {
+		return
+	}
+	s.shorten(key)
+	if there := v.standing(s.now); there.held && !there.writer && -v.members[0].score <= s.now {
+		s.notifySeveral(key)
 	}
 }
 

@@ -53,7 +53,8 @@ local function claim(key, waiter, longest, now)
 end
 
 -- Removes a hold or a claim from a sorted set, and makes the set live as long as its remaining members. Returns the
--- member's score, and the last remaining hold with its score. It reads everything before it writes.
+-- member's score, the last remaining hold with its score, and whether a claim remains. It reads everything before it
+-- writes.
 local function drop(key, member, now)
 	local score = tonumber(redis.call('ZSCORE', key, member))
 	local top = redis.call('ZREVRANGE', key, 0, 1, 'WITHSCORES')
@@ -67,13 +68,18 @@ local function drop(key, member, now)
 		redis.pcall('ZREMRANGEBYSCORE', key, -now, now)
 		redis.pcall('PEXPIRE', key, math.max(last, -tonumber(low[l + 1])) - now)
 	end
-	return score, hold, last
+	return score, hold, last, -tonumber(low[l + 1] or 0) > now
 end
 
--- Takes back a waiter's claim on a key that is a sorted set. now is nil if the key is anything else. If a right is
--- missing, the claim lapses by itself, and nothing else fails.
-local function unclaim(key, waiter, now)
-	if now and waiter ~= '' then
-		pcall(drop, key, 'c:' .. waiter, now)
+-- Takes back a waiter's claim on a key that is a sorted set. now is nil if the key is anything else. If readers have
+-- the key and this was the last claim, other readers may get in again, and are told. If a right is missing, the claim
+-- lapses by itself, and nothing else fails. Needs queue.lua.
+local function unclaim(key, queue, waiter, now)
+	if not now or waiter == '' then
+		return
+	end
+	local done, score, hold, last, claimed = pcall(drop, key, 'c:' .. waiter, now)
+	if done and score and last > now and not claimed and string.sub(hold, 1, 2) == 'r:' then
+		notifySome(key, queue)
 	end
 end

@@ -38,7 +38,7 @@ for i = 1, n do
 		tell(KEYS[i], KEYS[n + i])
 	else
 		leave(KEYS[i], KEYS[n + i], waiter, held[i], reserve)
-		unclaim(KEYS[i], waiter, sets[i])
+		unclaim(KEYS[i], KEYS[n + i], waiter, sets[i])
 	end
 end
 return result

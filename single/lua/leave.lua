@@ -13,7 +13,7 @@ for i = 1, n do
 	local held, _, _, _, now = holder(KEYS[i])
 	leave(KEYS[i], KEYS[n + i], waiter, held, ARGV[2])
 	if ARGV[3] ~= '1' then
-		unclaim(KEYS[i], waiter, now)
+		unclaim(KEYS[i], KEYS[n + i], waiter, now)
 	end
 end
 return 0

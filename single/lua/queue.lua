@@ -93,6 +93,22 @@ local function notify(key, queue, reserve)
 	return true
 end
 
+-- Notifies the waiters that have waited longest for a shared key, up to 8: some may be readers, who can all have it.
+-- They leave the queue.
+local function notifySome(key, queue)
+	if not marked(queue, QUEUE) then
+		return
+	end
+	redis.pcall('ZREMRANGEBYSCORE', queue, '(' .. LEAST, 0)
+	for _ = 1, 8 do
+		local next = tellNext(queue, key)
+		if not next or redis.pcall('ZREM', queue, next) ~= 1 then
+			break
+		end
+	end
+	tidy(queue)
+end
+
 -- Tells the waiter that has waited longest that its key was released and is kept for a while. It remains in the
 -- queue, looks for how long the key is kept, and tries when that time is over.
 local function tell(key, queue)

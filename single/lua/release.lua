@@ -43,7 +43,7 @@ for i = 1, n do
 	else
 		result = 0
 		leave(key, queue, waiter or '', held[i], ARGV[2])
-		unclaim(key, waiter or '', sets[i])
+		unclaim(key, queue, waiter or '', sets[i])
 	end
 end
 return result

@@ -40,17 +40,10 @@ end
 
 dequeue(queue, waiter)
 if is == 'holds' then
-	unclaim(key, waiter, now)
+	unclaim(key, queue, waiter, now)
 end
-if removed and free and marked(queue, QUEUE) then
-	redis.pcall('ZREMRANGEBYSCORE', queue, '(' .. LEAST, 0)
-	for _ = 1, 8 do -- some may be readers, who can all have the key
-		local next = tellNext(queue, key)
-		if not next or redis.pcall('ZREM', queue, next) ~= 1 then
-			break
-		end
-	end
-	tidy(queue)
+if removed and free then
+	notifySome(key, queue)
 end
 if removed then
 	return {1, 0, '', '', holds}
