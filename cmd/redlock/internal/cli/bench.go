@@ -40,7 +40,8 @@ The exit status is 0 if no row is slower; 1 if one is, or two clients held the l
     64  bad usage, or results that can't be compared
     69  too few masters can be used
     70  a row is UNKNOWN, or keys could not be removed
-    74  a result could not be written`,
+    74  a result could not be written
+    78  -generation is two or more behind`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			b := &bench{judgement: benchmark.Judgement{Worse: 0.1}, confirm: 2}
 			b.masters.define(fs)

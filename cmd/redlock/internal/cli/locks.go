@@ -44,7 +44,7 @@ func (f *lockFlags) define(fs *flag.FlagSet) {
 	durationVar(fs, &f.maxHold, "max-hold", 0, "take the lock away from a command after this `time`: it gets SIGTERM "+
 		"-grace earlier (default: never)")
 	durationVar(fs, &f.minHold, "min-hold", 0, "keep the key from others for this `time`, even if the lock is "+
-		"released earlier; less than the ttl (default 0s)")
+		"released earlier; at most nine tenths of -ttl (default 0s)")
 }
 
 // defineWhat defines the flags of every command that takes a lock. The other flags are for commands that keep it.

@@ -143,6 +143,23 @@ func TestTheUsersMastersAreUsedAsTheyAre(t *testing.T) {
 	}
 }
 
+func TestAShowThatCanLookOnNoMasterDoesNotSayThatNoKeyIsLeft(t *testing.T) {
+	t.Parallel()
+	cluster := masters(t, 3)
+	cfg := quick
+	cfg.URLs = cluster.URLs()
+	for _, m := range cluster.Masters {
+		if err := m.Stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range newShow(t, cfg).Run(t.Context(), nil).Checks {
+		if c.What == "no key left behind" && c.OK {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
 func TestARemainingKeyIsFound(t *testing.T) {
 	t.Parallel()
 	cluster := masters(t, 3)
