@@ -221,6 +221,26 @@ func TestAWaiterWithoutTheRightsToNotifyStillLeaves(t *testing.T) {
 	}
 }
 
+// Those that this user can't tell keep their places, so that somebody else's release tells them.
+func TestAUserWhoMayNotPublishLeavesTheOthersInTheQueue(t *testing.T) {
+	server, m := started(t, redistest.WithUser("~*", "&*", "+@all", "-publish"))
+	loud := dial(t, server.URL())
+	for name, depart := range map[string]single.Request{
+		"a claim":             {Op: single.Leave, Keys: []string{"key"}, Waiter: "writer"},
+		"the last hold":       as(single.Release, held("r:first:1")),
+		"another's plain key": by("writer", 0, release("key", "nobody")),
+	} {
+		must(t, server.Client().FlushDB(t.Context()).Err())
+		grants(t, loud, held("r:first:1"))
+		refuses(t, loud, "first", by("writer", 0, held("w:writer:1")))
+		refuses(t, loud, "", by("reader", time.Minute, held("r:late:1")))
+		ask(t, m, depart)
+		if got := names(t, server, queueOf("key")); !slices.Contains(got, "reader") {
+			t.Errorf("after a departure from %s the queue has %q, want the reader in it", name, got)
+		}
+	}
+}
+
 // A user without the right to PING uses the answers as they are. So does a user with no right to any command.
 func TestAUserWithoutTheRightToPingGetsBundles(t *testing.T) {
 	server := redistest.Start(t)

@@ -136,6 +136,24 @@ func TestReadersHearThatTheLastClaimHasGone(t *testing.T) {
 	}
 }
 
+// The last reader's release has told the writer, which gives up before it tries; meanwhile other readers were refused.
+func TestReadersHearThatTheLastClaimOnAFreeKeyHasGone(t *testing.T) {
+	server, m := started(t)
+	heard := listen(t, server, "writer", "reader", "second")
+	grants(t, m, held("r:first:1"))
+	refuses(t, m, "first", by("writer", 0, held("w:writer:1")))
+	grants(t, m, as(single.Release, held("r:first:1")))
+	hears(t, heard)
+	refuses(t, m, "", by("reader", time.Minute, held("r:late:1")))
+	refuses(t, m, "", by("second", 0, held("r:later:1")))
+	ask(t, m, single.Request{Op: single.Leave, Keys: []string{"key"}, Waiter: "writer"})
+	for _, want := range []string{"reader key", "second key"} {
+		if got := hears(t, heard); got != want {
+			t.Errorf("%q was told, want %q", got, want)
+		}
+	}
+}
+
 // Claims only keep readers out: a shared key without holds, but with claims, is free for all other requests.
 func TestClaimsKeepOnlyReadersOut(t *testing.T) {
 	server, m := started(t)

@@ -214,7 +214,7 @@ func TestAReaderHearsThatAWriterHasGivenUp(t *testing.T) {
 			_, err := writer.Acquire(ctx, key, longTTL, redlock.Exclusive())
 			gaveUp <- err
 		}()
-		time.Sleep(time.Second)
+		settle(time.Second)
 		began := time.Now()
 		go func() {
 			if err := <-gaveUp; !errors.Is(err, redlock.ErrHeld) {

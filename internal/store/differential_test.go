@@ -28,15 +28,16 @@ const tolerance = unit / 4
 
 // twin is a real server and a store that get the same requests.
 type twin struct {
-	ctx    context.Context
-	real   *single.Master
-	client *redis.Client
-	store  *store.Store
-	began  time.Time
-	asked  []string
-	stalls *int // sequences in which the machine stood still for so long that times can't be compared
-	errors map[string]int
-	kept   map[string]int // how often waiters were told that a key is kept, by operation
+	ctx     context.Context
+	real    *single.Master
+	client  *redis.Client
+	store   *store.Store
+	began   time.Time
+	asked   []string
+	stalls  *int // sequences in which the machine stood still for so long that times can't be compared
+	errors  map[string]int
+	kept    map[string]int // how often waiters were told that a key is kept, by operation
+	several map[string]int // how often more than one waiter was told at once, by operation
 	// how often a request for a shared key has found, on the real server, and left which type there
 	forms  map[string]int
 	told   *redis.PubSub // what the real server tells waiters
@@ -113,10 +114,14 @@ func (w *twin) compareNotifications(t *rapid.T) {
 		}
 		want = append(want, strings.TrimPrefix(m.Channel, single.ChannelPrefix)+" "+m.Payload)
 	}
+	op := w.asked[len(w.asked)-1][:len("op 1")]
 	for _, what := range want {
 		if strings.Contains(what, single.KeptPrefix) {
-			w.kept[w.asked[len(w.asked)-1][:len("op 1")]]++
+			w.kept[op]++
 		}
+	}
+	if len(want) > 1 {
+		w.several[op]++
 	}
 	if !slices.Equal(got, want) {
 		t.Fatalf("store tells %q\nreal  tells %q\nthe requests, and the real replies:\n%s", got, want,
@@ -407,6 +412,67 @@ func claimed(t *rapid.T) []single.Request {
 	return []single.Request{reader, waits, leaves, gets, last, {Op: single.Inspect, Keys: key}}
 }
 
+// unclaimed draws requests for a key with readers: waiters that claim it or only wait for it come and leave.
+func unclaimed(t *rapid.T) []single.Request {
+	key := []string{rapid.SampledFrom([]string{"k", "l", "{t}m"}).Draw(t, "unclaimed")}
+	var all []single.Request
+	for i, name := range []string{"a", "c"}[:rapid.IntRange(1, 2).Draw(t, "readers")] {
+		all = append(all, single.Request{
+			Op: single.Acquire, Kind: single.Shared, Keys: key, Owner: name, Hold: "1",
+			TTL: time.Duration(2*rapid.IntRange(0, 1).Draw(t, "long")+1)*unit + time.Duration(i)*unit/10,
+		})
+	}
+	// mostly one that claims, before two readers that listen
+	waiters := rapid.SampledFrom([][]string{{"w3", "w1", "w2"}, {"w3", "w2", "w1"}, {"w1", "w2", "w3"}}).
+		Draw(t, "order")
+	for step := range 3 + rapid.IntRange(1, 5).Draw(t, "steps") {
+		waiter := waiters[step%3]
+		if step > 3 {
+			waiter = rapid.SampledFrom(waiters).Draw(t, "waiter")
+		}
+		kinds := []single.Kind{single.Plain, single.Exclusive}
+		if waiter != waiters[0] {
+			kinds = []single.Kind{single.Plain, single.Exclusive, single.Shared, single.Shared, single.Shared}
+		}
+		nth := int(waiter[1] - '0') // holds that end at the same moment have no order, nor have waiters
+		r := single.Request{
+			Kind: rapid.SampledFrom(kinds).Draw(t, "kind"),
+			Keys: key, Owner: "b", Waiter: waiter, TTL: 5*unit + time.Duration(nth)*unit/80, Reserve: unit,
+		}
+		if r.Kind != single.Plain {
+			r.Hold = waiter[1:]
+		} else if rapid.IntRange(0, 3).Draw(t, "several") == 0 {
+			r.Keys = []string{"k", "l"}
+		}
+		next := rapid.IntRange(0, 6).Draw(t, "step")
+		if step < 3 {
+			next = 0
+		}
+		switch next {
+		case 0:
+			r.Op = single.Acquire
+			r.Waited = time.Duration(10*rapid.IntRange(0, 3).Draw(t, "waited")+nth) * unit / 30
+		case 1, 2, 3:
+			r.Op, r.Stays = single.Leave, rapid.IntRange(0, 4).Draw(t, "stays") == 0
+			r.Owner, r.Hold, r.TTL = "", "", 0
+		case 4:
+			r.Op = single.Release
+		case 5:
+			if r.Op = single.Release; r.Kind == single.Plain {
+				r.Keep, r.KeepAs = unit, keptAs
+			}
+		default:
+			r = single.Request{
+				Op: single.Release, Kind: single.Shared, Keys: key, Hold: "1",
+				Owner:  rapid.SampledFrom([]string{"a", "c"}).Draw(t, "reader"),
+				Waiter: rapid.SampledFrom([]string{"", waiter}).Draw(t, "as"),
+			}
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
 // keptAs is a kept owner value of the engine's form.
 var keptAs = owner.NewKept("a")
 
@@ -450,11 +516,12 @@ func TestTheStoreAnswersLikeARealServer(t *testing.T) {
 		}
 	}
 	stalls, errors, kept, forms := 0, make(map[string]int), make(map[string]int), make(map[string]int)
+	several := make(map[string]int)
 	for range (n + 99) / 100 { // rapid checks a hundred at a time
 		rapid.Check(t, func(rt *rapid.T) {
 			w := &twin{
 				ctx: t.Context(), real: master, client: server.Client(), store: store.New(), stalls: &stalls,
-				errors: errors, kept: kept, forms: forms, told: told,
+				errors: errors, kept: kept, several: several, forms: forms, told: told,
 			}
 			w.store.Listens = func(waiter string) bool { return waiter != "w3" }
 			if err := w.client.FlushAll(w.ctx).Err(); err != nil {
@@ -479,6 +546,8 @@ func TestTheStoreAnswersLikeARealServer(t *testing.T) {
 					requests = crowd
 				case 2:
 					requests = claimed
+				case 3:
+					requests = unclaimed
 				default:
 					requests = func(t *rapid.T) []single.Request { return []single.Request{request(t)} }
 				}
@@ -501,9 +570,11 @@ func TestTheStoreAnswersLikeARealServer(t *testing.T) {
 			t.Errorf("%s was never seen: %v", way, forms)
 		}
 	}
-	if release, leave := fmt.Sprintf("op %d", single.Release), fmt.Sprintf("op %d", single.Leave); kept[release] == 0 ||
-		kept[leave] == 0 {
-		t.Errorf("too few kept keys: %v", kept)
+	t.Logf("told several waiters at once, by operation: %v", several)
+	for _, op := range []single.Op{single.Release, single.Leave} {
+		if name := fmt.Sprintf("op %d", op); kept[name] == 0 || several[name] == 0 {
+			t.Errorf("%s told too few waiters: %v of kept keys, %v several", name, kept, several)
+		}
 	}
 	if errors["OOM"] == 0 || errors["WRONGTYPE"] == 0 {
 		t.Errorf("full masters and foreign values showed too little: %v", errors)

@@ -200,10 +200,7 @@ func (s *Store) extend(r *single.Request) (single.Reply, error) {
 func (s *Store) leaves(r *single.Request) {
 	for _, key := range r.Keys {
 		_, _, free, err := s.holds(key, "")
-		s.leave(r, key, free && err == nil)
-		if !r.Stays {
-			unclaim(s, r, key)
-		}
+		s.depart(r, key, free && err == nil)
 	}
 }
 
@@ -229,8 +226,7 @@ func (s *Store) release(r *single.Request) (single.Reply, error) {
 		}
 		switch {
 		case !mine:
-			s.leave(r, key, free)
-			unclaim(s, r, key)
+			s.depart(r, key, free)
 		case r.Keep > 0:
 			s.dequeue(r, key)
 			s.tellKept(key)

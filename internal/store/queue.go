@@ -56,17 +56,16 @@ func (s *Store) dequeue(r *single.Request, key string) bool {
 // kept matches the owner of a key that was released and is kept for a while.
 var kept = regexp.MustCompile(`^[^{}]+\{\}/[0-9A-Fa-f]+$`)
 
-// leave takes a waiter out of the queue of a key that it has not got, and notifies another one if this waiter knew
-// something.
-func (s *Store) leave(r *single.Request, key string, free bool) {
-	if !s.dequeue(r, key) {
-		return
-	}
-	v := s.get(key)
-	switch {
-	case free && s.reserved(r, key) <= 0:
+// depart takes a waiter out of the queue of a key that it has not got, takes its claim back, and notifies others if
+// they may not know that they can have the key.
+func (s *Store) depart(r *single.Request, key string, free bool) {
+	queued := s.dequeue(r, key)
+	switch v := s.get(key); {
+	case !r.Stays && s.unclaim(r, key):
+		s.notifySeveral(key)
+	case queued && free && s.reserved(r, key) <= 0:
 		s.notifyNext(r, key)
-	case v != nil && v.what == aString && kept.MatchString(v.text):
+	case queued && v != nil && v.what == aString && kept.MatchString(v.text):
 		s.tellKept(key)
 	}
 }

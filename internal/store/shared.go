@@ -14,16 +14,14 @@ func (s *Store) claim(r *single.Request, key string) {
 	s.zadd(key, holds, "c:"+r.Waiter, -(s.now + keep))
 }
 
-// unclaim takes a waiter's claim back. If it was the last one that kept readers from other readers, some are told.
-func unclaim(s *Store, r *single.Request, key string) {
+// unclaim takes a waiter's claim back. It reports whether waiters may get in that the claim kept out.
+func (s *Store) unclaim(r *single.Request, key string) bool {
 	v := s.get(key)
 	if r.Waiter == "" || v == nil || v.what != holds || !s.zrem(key, "c:"+r.Waiter) {
-		return
+		return false
 	}
 	s.shorten(key)
-	if there := v.standing(s.now); there.held && !there.writer && -v.members[0].score <= s.now {
-		s.notifySeveral(key)
-	}
+	return !v.standing(s.now).writer && (len(v.members) == 0 || -v.members[0].score <= s.now)
 }
 
 // shorten makes a key that has lost a member live as long as its remaining members.
@@ -206,12 +204,11 @@ func (s *Store) shareRelease(r *single.Request, key string) single.Reply {
 		}
 	}
 	s.dequeue(r, key)
-	unclaim(s, r, key)
+	if s.unclaim(r, key) || removed && free {
+		s.notifySeveral(key)
+	}
 	switch {
 	case removed:
-		if free {
-			s.notifySeveral(key)
-		}
 		return single.Reply{Outcome: single.Granted, Token: v.countAfter(s.now)}
 	case free:
 		return single.Reply{}

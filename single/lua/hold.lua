@@ -71,15 +71,28 @@ local function drop(key, member, now)
 	return score, hold, last, -tonumber(low[l + 1] or 0) > now
 end
 
--- Takes back a waiter's claim on a key that is a sorted set. now is nil if the key is anything else. If readers have
--- the key and this was the last claim, other readers may get in again, and are told. If a right is missing, the claim
--- lapses by itself, and nothing else fails. Needs queue.lua.
-local function unclaim(key, queue, waiter, now)
+-- Takes back a waiter's claim on a key that is a sorted set. now is nil if the key is anything else. Returns whether
+-- waiters may get in that the claim kept out: it was the last one, and the key is free or readers have it. If a right
+-- is missing, the claim lapses by itself, and nothing else fails.
+local function unclaim(key, waiter, now)
 	if not now or waiter == '' then
-		return
+		return false
 	end
 	local done, score, hold, last, claimed = pcall(drop, key, 'c:' .. waiter, now)
-	if done and score and last > now and not claimed and string.sub(hold, 1, 2) == 'r:' then
+	return done and score and not claimed and (last <= now or string.sub(hold, 1, 2) == 'r:')
+end
+
+-- Removes a waiter from the queue of a key that it has not got, and its claim. Perhaps no other waiter knows that the
+-- key is free, or until when it is kept, so the script tells another one. The queue does not show which waiter knows,
+-- because attempts change the order. If it was another one than the leaving waiter, this costs one needless look. Needs
+-- queue.lua.
+local function depart(key, queue, waiter, held, now, reserve)
+	local queued = dequeue(queue, waiter)
+	if unclaim(key, waiter, now) then
 		notifySome(key, queue)
+	elseif queued and held == false and reserved(queue, waiter) <= 0 then
+		notify(key, queue, reserve)
+	elseif queued and type(held) == 'string' and string.find(held, '^[^{}]+{}/%x+$') then -- set by keep.lua
+		tell(key, queue)
 	end
 end

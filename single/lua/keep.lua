@@ -37,8 +37,7 @@ for i = 1, n do
 		dequeue(KEYS[n + i], waiter)
 		tell(KEYS[i], KEYS[n + i])
 	else
-		leave(KEYS[i], KEYS[n + i], waiter, held[i], reserve)
-		unclaim(KEYS[i], KEYS[n + i], waiter, sets[i])
+		depart(KEYS[i], KEYS[n + i], waiter, held[i], sets[i], reserve)
 	end
 end
 return result

@@ -11,9 +11,6 @@
 local waiter, n = ARGV[1], #KEYS / 2
 for i = 1, n do
 	local held, _, _, _, now = holder(KEYS[i])
-	leave(KEYS[i], KEYS[n + i], waiter, held, ARGV[2])
-	if ARGV[3] ~= '1' then
-		unclaim(KEYS[i], KEYS[n + i], waiter, now)
-	end
+	depart(KEYS[i], KEYS[n + i], waiter, held, ARGV[3] ~= '1' and now, ARGV[2])
 end
 return 0

@@ -62,7 +62,10 @@ local function tellNext(queue, message)
 		if next and string.sub(next, 1, 1) == '!' then -- a reservation
 			next = first[2]
 		end
-		if not next or redis.pcall('PUBLISH', 'redlock:free:' .. next, message) ~= 0 then
+		local heard = next and redis.pcall('PUBLISH', 'redlock:free:' .. next, message)
+		if type(heard) ~= 'number' then -- nobody waits, or the right is missing
+			return nil
+		elseif heard > 0 then
 			return next
 		elseif redis.pcall('ZREM', queue, next) ~= 1 then
 			return nil
@@ -115,18 +118,5 @@ local function tell(key, queue)
 	if marked(queue, QUEUE) then
 		tellNext(queue, 'redlock:kept:' .. key)
 		tidy(queue)
-	end
-end
-
--- Removes a waiter from the queue of a key that it has not got. Perhaps no other waiter knows that the key is free,
--- or until when it is kept, so the script tells another one. The queue does not show which waiter knows, because
--- attempts change the order. If it was another one than the leaving waiter, this costs one needless look.
-local function leave(key, queue, waiter, held, reserve)
-	if not dequeue(queue, waiter) then
-		return
-	elseif held == false and reserved(queue, waiter) <= 0 then
-		notify(key, queue, reserve)
-	elseif type(held) == 'string' and string.find(held, '^[^{}]+{}/%x+$') then -- set by keep.lua
-		tell(key, queue)
 	end
 end

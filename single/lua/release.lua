@@ -42,8 +42,7 @@ for i = 1, n do
 		end
 	else
 		result = 0
-		leave(key, queue, waiter or '', held[i], ARGV[2])
-		unclaim(key, queue, waiter or '', sets[i])
+		depart(key, queue, waiter or '', held[i], sets[i], ARGV[2])
 	end
 end
 return result

@@ -39,10 +39,7 @@ elseif is == 'holds' then
 end
 
 dequeue(queue, waiter)
-if is == 'holds' then
-	unclaim(key, queue, waiter, now)
-end
-if removed and free then
+if is == 'holds' and unclaim(key, waiter, now) or removed and free then
 	notifySome(key, queue)
 end
 if removed then
