@@ -192,36 +192,37 @@ func keysAreToldApart(t *testing.T, b backend, db *sql.DB) {
 	}
 }
 
-// drive has holders write at the same time, in any order, and returns the faults. It is a fault if the database accepts
-// a holder after a newer one, or refuses a holder without a newer one. It is also a fault if the row does not end with
-// the newest holder's value.
+// drive has holders write at the same time, in any order, and then an old one again, and returns the faults. It is a
+// fault if the database accepts a holder after a newer one, or refuses a holder without a newer one. It is also a fault
+// if the row does not end with the newest holder's value.
 func drive(t *testing.T, db *sql.DB, change func(token uint64) error) (faults []string) {
 	t.Helper()
 	const holders = 40
 	var mu sync.Mutex
 	newest := uint64(0) // of those that have been accepted
+	hold := func(token uint64) {
+		mu.Lock()
+		before := newest
+		mu.Unlock()
+		err := change(token)
+		var old *fence.StaleError
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err == nil && token < before:
+			faults = append(faults, fmt.Sprintf("token %d was accepted after %d", token, before))
+		case err == nil:
+			newest = max(newest, token)
+		case !errors.As(err, &old) || old.Seen <= token:
+			faults = append(faults, fmt.Sprintf("token %d: %v", token, err))
+		}
+	}
 	var wg sync.WaitGroup
 	for i := range uint64(holders) {
-		wg.Go(func() {
-			token := i*17%holders + 1
-			mu.Lock()
-			before := newest
-			mu.Unlock()
-			err := change(token)
-			var old *fence.StaleError
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case err == nil && token < before:
-				faults = append(faults, fmt.Sprintf("token %d was accepted after %d", token, before))
-			case err == nil:
-				newest = max(newest, token)
-			case !errors.As(err, &old) || old.Seen <= token:
-				faults = append(faults, fmt.Sprintf("token %d: %v", token, err))
-			}
-		})
+		wg.Go(func() { hold(i*17%holders + 1) })
 	}
 	wg.Wait()
+	hold(1) // it was paused meanwhile
 	if got := body(t, db); got != fmt.Sprint(holders) {
 		faults = append(faults, fmt.Sprintf("the row says %q, and the newest holder wrote %d", got, holders))
 	}

@@ -61,7 +61,7 @@ var kept = regexp.MustCompile(`^[^{}]+\{\}/[0-9A-Fa-f]+$`)
 func (s *Store) depart(r *single.Request, key string, free bool) {
 	queued := s.dequeue(r, key)
 	switch v := s.get(key); {
-	case !r.Stays && s.unclaim(r, key):
+	case !r.Stays && unclaim(s, r, key):
 		s.notifySeveral(key)
 	case queued && free && s.reserved(r, key) <= 0:
 		s.notifyNext(r, key)

@@ -15,7 +15,7 @@ func (s *Store) claim(r *single.Request, key string) {
 }
 
 // unclaim takes a waiter's claim back. It reports whether waiters may get in that the claim kept out.
-func (s *Store) unclaim(r *single.Request, key string) bool {
+func unclaim(s *Store, r *single.Request, key string) bool {
 	v := s.get(key)
 	if r.Waiter == "" || v == nil || v.what != holds || !s.zrem(key, "c:"+r.Waiter) {
 		return false
@@ -204,7 +204,7 @@ func (s *Store) shareRelease(r *single.Request, key string) single.Reply {
 		}
 	}
 	s.dequeue(r, key)
-	if s.unclaim(r, key) || removed && free {
+	if unclaim(s, r, key) || removed && free {
 		s.notifySeveral(key)
 	}
 	switch {
