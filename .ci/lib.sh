@@ -153,7 +153,7 @@ make_scratch() {
 	trap clean_up EXIT
 }
 
-# use_huge_pages lets programs have pages of 2 MB until this run ends. Where a virtual machine's page faults are slow, compilers
+# use_huge_pages lets programs have pages of 2 MB until usual_pages. Where a virtual machine's page faults are slow, compilers
 # take a third less time. It is a setting of the whole machine, so only a machine that does nothing else gets it.
 huge_pages=/sys/kernel/mm/transparent_hugepage/enabled
 use_huge_pages() {
@@ -163,9 +163,13 @@ use_huge_pages() {
 	fi
 }
 
+usual_pages() {
+	if [[ ${huge_pages_before-} ]]; then echo "$huge_pages_before" >"$huge_pages"; fi
+}
+
 clean_up() {
 	local status=$? pid
-	if [[ ${huge_pages_before-} ]]; then echo "$huge_pages_before" >"$huge_pages"; fi
+	usual_pages
 	for pid in "$scratch"/beside.*.pid; do
 		if [[ -e $pid ]]; then kill -- "-$(cat "$pid")" 2>/dev/null || true; fi
 	done
