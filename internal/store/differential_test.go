@@ -444,9 +444,9 @@ func unclaimed(t *rapid.T) []single.Request {
 		} else if rapid.IntRange(0, 3).Draw(t, "several") == 0 {
 			r.Keys = []string{"k", "l"}
 		}
-		next := rapid.IntRange(0, 6).Draw(t, "step")
-		if step < 3 {
-			next = 0
+		next := 0
+		if step >= 3 { // all wait
+			next = rapid.IntRange(0, 6).Draw(t, "step")
 		}
 		switch next {
 		case 0:
