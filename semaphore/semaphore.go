@@ -91,7 +91,8 @@ func (s *Semaphore) Permits() int { return len(s.slots) }
 // TryAcquire takes a permit if a slot is free. It asks for one slot after the other, beginning anywhere, a round trip
 // each. The error matches [redlock.ErrHeld] if all are held. It matches [redlock.ErrContended] if others contend for
 // a slot without a known holder. Otherwise it is the error of a request for a slot, as of
-// [redlock.Locker.TryAcquire]. Under the Context of a permit, the slot of that permit counts as held.
+// [redlock.Locker.TryAcquire]; slots on other masters, as a sharded Locker has them, were then not free either. Under
+// the Context of a permit, the slot of that permit counts as held.
 func (s *Semaphore) TryAcquire(ctx context.Context, ttl time.Duration, opts ...redlock.Option) (*Permit, error) {
 	if err := s.check(opts); err != nil {
 		return nil, err
@@ -101,10 +102,15 @@ func (s *Semaphore) TryAcquire(ctx context.Context, ttl time.Duration, opts ...r
 
 // try asks for one slot after the other.
 func (s *Semaphore) try(ctx context.Context, ttl time.Duration, opts []redlock.Option) (*Permit, error) {
-	var held, contended, own error
-	begin := rand.IntN(len(s.slots)) // so that simultaneous callers do not all want the same slot
+	var held, contended, own, failed error
+	failing := make(map[*redlock.Locker]bool) // groups of masters; to ask them once more would cost a timeout each time
+	begin := rand.IntN(len(s.slots))          // so that simultaneous callers do not all want the same slot
 	for i := range s.slots {
 		slot := (begin + i) % len(s.slots)
+		group := s.groupOf(slot)
+		if failing[group] {
+			continue
+		}
 		lock, err := s.locker.TryAcquire(ctx, s.slots[slot], ttl, opts...)
 		switch {
 		case err == nil:
@@ -115,11 +121,15 @@ func (s *Semaphore) try(ctx context.Context, ttl time.Duration, opts []redlock.O
 			contended = err
 		case errors.Is(err, redlock.ErrAlreadyHeld): // ctx belongs to a permit
 			own = err
-		default:
+		case final(err) || ctx.Err() != nil:
 			return nil, fmt.Errorf("semaphore %q: %w", s.name, err)
+		default:
+			failed, failing[group] = err, true
 		}
 	}
 	switch {
+	case failed != nil:
+		return nil, fmt.Errorf("semaphore %q: %w", s.name, failed)
 	case contended != nil:
 		return nil, fmt.Errorf("semaphore %q: no permit was granted: %w", s.name, contended)
 	case held != nil:
@@ -127,6 +137,16 @@ func (s *Semaphore) try(ctx context.Context, ttl time.Duration, opts []redlock.O
 	default:
 		return nil, fmt.Errorf("semaphore %q: %w", s.name, own)
 	}
+}
+
+// groupOf returns the Locker of the slot's group of masters; it is nil if all slots are on the same masters.
+func (s *Semaphore) groupOf(slot int) *redlock.Locker {
+	if l, ok := s.locker.(interface {
+		Locker(key string) *redlock.Locker
+	}); ok {
+		return l.Locker(s.slots[slot])
+	}
+	return nil
 }
 
 // Acquire takes a permit for ttl, and waits for one until ctx is done. First it tries one slot after the other, as

@@ -3,12 +3,16 @@ package semaphore_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/memmaster"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/semaphore"
+	"github.com/seed-624411e5/redlock/sharded"
+	"github.com/seed-624411e5/redlock/single"
 )
 
 func TestHazard103AllPermitsAreGrantedToRivals(t *testing.T) {
@@ -44,4 +48,45 @@ func TestContendedPermitsAreNotReportedAsHeld(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+func TestSlotsOfAGroupThatFailsAreSkipped(t *testing.T) {
+	locktest.Bubble(t, 3, func(t *testing.T, up locktest.Fakes) {
+		down := locktest.Fakes{locktest.NewFake("d1"), locktest.NewFake("d2"), locktest.NewFake("d3")}
+		down.Behave(locktest.RefuseAll)
+		locker, err := sharded.New([]sharded.Group{
+			{Name: "up", Masters: up.Masters(), Options: redlock.Options{Clock: locktest.NewClock()}},
+			{Name: "down", Masters: down.Masters(), Options: redlock.Options{Clock: locktest.NewClock()}},
+		}, sharded.Options{})
+		must(t, err)
+		defer func() {
+			down.Behave(nil)
+			must(t, locker.Close(t.Context()))
+		}()
+		eight := permits(t, locker, 8)
+		granted := make(map[int]bool)
+		for {
+			before := down[0].Count(single.Acquire)
+			permit, err := eight.TryAcquire(t.Context(), time.Minute)
+			if n := down[0].Count(single.Acquire) - before; n > 1 {
+				t.Errorf("a call asked the failing group %d times", n)
+			}
+			if err != nil {
+				if !errors.Is(err, redlock.ErrNoQuorum) {
+					t.Error(err)
+				}
+				break
+			}
+			granted[permit.Slot] = true
+		}
+		for slot := range 8 {
+			name := "runners:slot:" + strconv.Itoa(slot)
+			if granted[slot] != (locker.GroupOf(name) == "up") {
+				t.Errorf("slot %d of group %s: granted %t", slot, locker.GroupOf(name), granted[slot])
+			}
+		}
+		if len(granted) == 0 || len(granted) == 8 {
+			t.Errorf("%d slots are in one of the groups, and the other has none", len(granted))
+		}
+	})
 }

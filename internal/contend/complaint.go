@@ -1,6 +1,7 @@
 package contend
 
 import (
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -135,15 +136,11 @@ func (c *complaining) met(a *Acquisition, f *Failure, now time.Duration) (began 
 	if c.of == nil {
 		c.of = make(map[matter]spell)
 	}
-	for m, old := range c.of { // nobody else removes those that no success has ended
-		if now-old.latest > spellLasts {
-			delete(c.of, m)
-		}
-	}
 	m := a.matter()
 	found, goesOn := c.of[m]
-	if !goesOn {
-		found.began = now
+	if !goesOn || now-found.latest > spellLasts {
+		maps.DeleteFunc(c.of, func(_ matter, old spell) bool { return now-old.latest > spellLasts }) // no success ended them
+		found.began, goesOn = now, false
 	}
 	found.latest, found.failure = now, f
 	c.of[m] = found

@@ -19,13 +19,16 @@ type renewal struct {
 func (n *renewal) plan(t *Terms, start, ttl time.Duration) {
 	planned := n.at
 	n.at = 0
-	if t.Renew && (t.MaxRenewals == 0 || n.count < t.MaxRenewals) {
+	if t.Renew && !n.enough(t) {
 		n.at = start + t.TTL/renewShare
 		if planned > 0 && ttl < t.TTL {
 			n.at = min(n.at, planned)
 		}
 	}
 }
+
+// enough reports that the hold has been renewed as often as its terms allow.
+func (n *renewal) enough(t *Terms) bool { return t.MaxRenewals > 0 && n.count >= t.MaxRenewals }
 
 // renewShare of the ttl after a renewal the next one begins, which leaves time for two more attempts.
 const renewShare = 3
@@ -103,15 +106,16 @@ func (a *attended) lapsedLocked(now time.Duration, after *effects) {
 	}
 }
 
-// renew sends a renewal. It reports false if it sends none: the hold is over, or a renewal is under way, or the
-// Locker does not know whether its configuration is out of date, and has to try later.
+// renew sends a renewal. It reports false if it sends none. The hold is over, or a renewal is under way. Or it waited
+// here twice, because of an extension meanwhile, and its first renewal was the last that is allowed. Or the Locker does
+// not know whether its configuration is out of date, and has to try later.
 func (a *attended) renew() bool {
 	asOf, fresh := a.env.Current()
 	var after effects
 	defer after.run()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.state.Over() || a.renewal.round != nil {
+	if a.state.Over() || a.renewal.round != nil || a.renewal.enough(a.terms) {
 		return false
 	}
 	if !fresh {

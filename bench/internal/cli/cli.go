@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/redis/go-redis/v9/logging"
 )
 
 // The exit statuses.
@@ -27,6 +29,7 @@ const (
 
 // Main runs a command, which a signal interrupts, and exits with its status.
 func Main(run func(ctx context.Context, args []string, stdout, stderr io.Writer) int) {
+	logging.Disable() // rivals' clients would log each connection that they give up
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
