@@ -13,6 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/seed-624411e5/redlock/internal/process"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
@@ -72,7 +73,7 @@ func keys(ts *testscript.TestScript, neg bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	check(ts, neg, err)
 	var found []string
-	met := wait(func() bool {
+	if !wait(func() bool {
 		found = nil
 		for _, s := range fleetOf(ts).servers {
 			if s.Pid() == 0 {
@@ -85,8 +86,7 @@ func keys(ts *testscript.TestScript, neg bool, args []string) {
 			found = append(found, there...)
 		}
 		return len(found) == want
-	})
-	if !met {
+	}) {
 		ts.Fatalf("keys %s: %q, want %d of them", args[1], found, want)
 	}
 }
@@ -119,12 +119,11 @@ func send(ts *testscript.TestScript, neg bool, servers []*redistest.Server, args
 // the file is not enough: a shell makes a file before it writes to it.
 func eventual(ts *testscript.TestScript, _ bool, args []string) {
 	read := ""
-	met := wait(func() bool {
+	if !wait(func() bool {
 		raw, err := os.ReadFile(ts.MkAbs(args[0]))
 		read = string(raw)
 		return err == nil && strings.HasSuffix(read, "\n") && (len(args) == 1 || strings.Contains(read, args[1]))
-	})
-	if !met {
+	}) {
 		ts.Fatalf("%s does not hold a whole line with %q but %q", args[0], args[1:], read)
 	}
 }
@@ -165,14 +164,9 @@ func dead(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func wait(cond func() bool) bool {
-	deadline := time.Now().Add(patience)
-	for !cond() {
-		if time.Now().After(deadline) {
-			return false
-		}
-		<-time.After(5 * time.Millisecond)
-	}
-	return true
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return process.Poll(ctx, cond)
 }
 
 func must(t *testing.T, err error) {
