@@ -1,29 +1,27 @@
 package child
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 )
 
 // Above reports whether another process with this program's name started this program, directly or through others.
 func Above() bool {
-	own, err := os.ReadFile("/proc/self/comm")
-	if err != nil {
-		return false
-	}
-	for pid := os.Getppid(); pid > 0; {
-		name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-		switch {
-		case err != nil: // hidden, or gone
-			return false
-		case bytes.Equal(name, own):
+	own := commOf(os.Getpid())
+	for pid := os.Getppid(); pid > 0; pid = parentOf(pid) {
+		if own != "" && commOf(pid) == own {
 			return true
 		}
-		pid = parentOf(pid)
 	}
 	return false
+}
+
+// commOf returns the name of a process's program; "" if the process is gone or hidden.
+func commOf(pid int) string {
+	name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	return strings.TrimSuffix(string(name), "\n")
 }
 
 // parentOf returns 0 if there is no parent, or none that is visible from here.

@@ -2,6 +2,7 @@ package child
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -168,11 +169,7 @@ func (p *Process) Left(atMost int) (names []string, n int) {
 
 // nameOf returns the name of a process's program, in a form that is safe to print.
 func nameOf(pid int) string {
-	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-	if err != nil {
-		return "a process"
-	}
-	quoted := strconv.QuoteToASCII(string(bytes.TrimSpace(name)))
+	quoted := strconv.QuoteToASCII(cmp.Or(commOf(pid), "a process"))
 	return quoted[1 : len(quoted)-1]
 }
 

@@ -54,19 +54,17 @@ func KinGone(pid int) (<-chan struct{}, error) {
 
 // kinOf returns a living process with this value in this field of statOf; 0 if there is none.
 func kinOf(field int, id string) int {
-	own, _ := os.ReadFile("/proc/self/comm")
+	own := commOf(os.Getpid())
 	for _, pid := range processes() {
 		fields := statOf(pid)
 		if pid == os.Getpid() || len(fields) <= field || string(fields[field]) != id ||
 			bytes.ContainsAny(fields[state], "ZX") {
 			continue
 		}
-		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 		words, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if bytes.Equal(name, own) && bytes.Contains(words, []byte("\x00hold\x00")) {
-			continue
+		if commOf(pid) != own || !bytes.Contains(words, []byte("\x00hold\x00")) {
+			return pid
 		}
-		return pid
 	}
 	return 0
 }

@@ -67,9 +67,6 @@ func IgnoreTerminalInput() { signal.Ignore(syscall.SIGTTIN) }
 
 // isTerminal reports whether f is this program's controlling terminal.
 func isTerminal(f *os.File) bool {
-	if f == nil {
-		return false
-	}
 	_, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
 	return err == nil
 }
