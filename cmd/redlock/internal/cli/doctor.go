@@ -41,7 +41,7 @@ The exit status is 1 if anything is unsafe (with -strict: or a risk; with -probe
     69  too few masters can be used, and nothing unsafe was seen
     74  the metrics of -textfile can't be written
     78  -generation is two or more behind, and nothing unsafe was seen`,
-		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
+		setup: func(fs *flag.FlagSet) action {
 			d := &doctor{}
 			d.masters.define(fs)
 			fs.BoolVar(&d.json, "json", false, "print JSON")

@@ -55,7 +55,7 @@ The exit status is 0 if the lock was held until its release, or
     76  several want the lock, and none was seen to get it (-try)
     78  -generation is two or more behind
    128 + n  signal n ended it; after SIGTERM the status is 0`,
-		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
+		setup: func(fs *flag.FlagSet) action {
 			h := &keeper{}
 			h.masters.define(fs)
 			h.define(fs)

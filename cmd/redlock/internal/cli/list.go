@@ -43,7 +43,7 @@ masters that were not scanned to the end are no majority. Otherwise the output s
 The exit status is 0 if a quorum of masters has answered, or
     64  bad usage
     69  too few masters can be used`,
-		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
+		setup: func(fs *flag.FlagSet) action {
 			l := &lister{limit: listLimit, scan: listScan}
 			l.masters.define(fs)
 			fs.StringVar(&l.prefix, "prefix", "", "beginning of the `keys` (default: any)")

@@ -23,7 +23,7 @@ redlock.1. The pages say what -h says.
 
    redlock man /usr/local/share/man/man1
    redlock man | man -l -`,
-		setup: func(*flag.FlagSet) func(context.Context, *terminal, []string) error {
+		setup: func(*flag.FlagSet) action {
 			return func(_ context.Context, t *terminal, args []string) error {
 				switch len(args) {
 				case 0:
@@ -75,8 +75,7 @@ func writeMan(out io.Writer) {
 
 // writeCommandMan writes the manual page of a command, with the text of its -h.
 func writeCommandMan(out io.Writer, c command) {
-	fs := newFlags(c.name)
-	c.setup(fs)
+	fs, _ := c.flags()
 	manHead(out, "redlock-"+c.name, c.summary)
 	fmt.Fprintf(out, ".SH SYNOPSIS\n.B redlock %s\n[\\fIflags\\fR] %s\n.SH DESCRIPTION\n", manText(c.name),
 		manText(c.args))

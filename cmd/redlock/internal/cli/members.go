@@ -37,7 +37,7 @@ The exit status is 0 if the next step can be taken now, 1 if not, or
     64  bad usage
     69  too few masters can be used
     78  masters know a greater generation than the one to announce`,
-		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
+		setup: func(fs *flag.FlagSet) action {
 			m := &members{}
 			m.masters.define(fs)
 			numberVar(fs, &m.announce, "announce", 1, single.MaxToken, "tell the masters this `generation`")

@@ -53,7 +53,7 @@ The exit status is that of COMMAND, 128 + n if signal n ended it, or
     78  -generation is two or more behind
    126  COMMAND can't be started
    127  COMMAND does not exist`,
-		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
+		setup: func(fs *flag.FlagSet) action {
 			r := &runner{}
 			r.masters.define(fs)
 			r.define(fs)
@@ -204,7 +204,7 @@ func ownEnvironment() []string {
 // runVariables are the variables that set the behaviour of one run (not the masters), and those that describe a lock.
 func runVariables() map[string]bool {
 	own := maps.Clone(told)
-	fs := newFlags("run")
+	fs := flag.NewFlagSet("", flag.ContinueOnError)
 	(&lockFlags{}).define(fs)
 	fs.VisitAll(func(f *flag.Flag) { own[envName(f.Name)] = true })
 	return own

@@ -243,8 +243,7 @@ func readFile(path string) (map[string]string, error) {
 func allSettings() map[string]bool {
 	known := make(map[string]bool)
 	for _, c := range commands() {
-		fs := newFlags(c.name)
-		c.setup(fs)
+		fs, _ := c.flags()
 		if fs.Lookup("config") == nil {
 			continue
 		}

@@ -29,7 +29,7 @@ fingerprint. The whole owner stays secret, because it is enough to release the l
 The exit status is 0 if a quorum of masters says that KEY is held, 1 if KEY is not held, or
     64  bad usage
     69  too few masters can be used`,
-		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
+		setup: func(fs *flag.FlagSet) action {
 			s := &statusReader{}
 			s.masters.define(fs)
 			fs.BoolVar(&s.json, "json", false, "print JSON")

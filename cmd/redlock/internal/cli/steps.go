@@ -41,7 +41,7 @@ The exit status is 0 if the lock was taken and FILE was written, or
     76  several want the lock, and none was seen to get it (-try)
     78  -generation is two or more behind
    128 + n  signal n ended the wait`,
-		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
+		setup: func(fs *flag.FlagSet) action {
 			a := &acquirer{}
 			a.masters.define(fs)
 			a.defineWhat(fs)

@@ -19,7 +19,7 @@ func versionCommand() command {
 		help: `
 Prints the version of the module and the revision of the source, as far as the Go toolchain has recorded them. A
 program installed by go install has a version; a program built in a checkout has a revision.`,
-		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
+		setup: func(fs *flag.FlagSet) action {
 			asJSON := fs.Bool("json", false, "print JSON")
 			return func(_ context.Context, t *terminal, _ []string) error {
 				info, _ := debug.ReadBuildInfo() // of another toolchain there is none
