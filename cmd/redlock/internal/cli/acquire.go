@@ -32,7 +32,7 @@ type taker struct {
 	lockFlags
 	masters  masterFlags
 	log      *journal
-	record   *record
+	record   record
 	signals  chan os.Signal
 	renewals renewals
 	unwanted <-chan struct{} // closed when the lock is no longer wanted; nil: never

@@ -103,9 +103,7 @@ func (r *runner) run(ctx context.Context, t *terminal, args []string) error {
 		return usage("run: -leader-only and -wait-descendants exclude each other")
 	}
 	r.record, err = newRecord(r.textfile, r.keys, func(err error) {
-		if err != nil {
-			r.log.say(entry{Event: eventTextfile}, "%v", err)
-		}
+		r.log.say(entry{Event: eventTextfile}, "%v", err)
 	})
 	if err != nil {
 		return err
