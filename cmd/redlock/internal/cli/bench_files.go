@@ -58,38 +58,31 @@ func (b *bench) compareFiles(t *terminal, paths []string) error {
 	last := now[len(now)-1]
 	b.compare(last, old, now)
 	files, err := b.create()
+	defer files.discard()
 	if err != nil {
 		return err
 	}
-	defer files.discard()
 	printed := t.print(b.json, last.Comparison, func(out io.Writer) { writeComparison(out, last.Comparison) })
-	if err := cmp.Or(printed, files.keep(last, old, true)); err != nil {
-		return err
-	}
-	return b.verdict(&benchmark.Report{Comparison: last.Comparison})
+	verdict := b.verdict(&benchmark.Report{Comparison: last.Comparison})
+	return cmp.Or(printed, files.keep(last, old, true), verdict)
 }
 
 // outputs are files that appear completely or not at all.
 type outputs struct{ save, html *replacement }
 
-func (b *bench) create() (*outputs, error) {
-	o := &outputs{}
-	var err error
+// create makes the files that the flags name. The caller discards them, also after an error.
+func (b *bench) create() (o outputs, err error) {
 	if o.save, err = replace(b.save); err == nil {
 		o.html, err = replace(b.html)
 	}
-	if err != nil {
-		o.discard()
-		return nil, err
-	}
-	return o, nil
+	return o, err
 }
 
 // public is the mode of a file without secrets, the usual mode of files.
 const public = 0o644
 
 // keep writes the files. It stores the report for later comparisons only if the run is complete.
-func (o *outputs) keep(r *benchmark.Report, old []*benchmark.Report, whole bool) error {
+func (o outputs) keep(r *benchmark.Report, old []*benchmark.Report, whole bool) error {
 	if whole {
 		kept := *r
 		kept.Comparison = nil
@@ -101,7 +94,7 @@ func (o *outputs) keep(r *benchmark.Report, old []*benchmark.Report, whole bool)
 }
 
 // discard removes the files that keep has not finished.
-func (o *outputs) discard() {
+func (o outputs) discard() {
 	o.save.discard()
 	o.html.discard()
 }
