@@ -84,7 +84,7 @@ func (d *demonstration) play(ctx context.Context, t *terminal, show *demo.Show) 
 		return report, writeJSON(t.out, report)
 	}
 	width, height, isTerminal := term.Size(t.out)
-	style := term.StyleOf(os.Getenv)
+	style := term.OwnStyle()
 	style.Colour = style.Colour && isTerminal
 	if !isTerminal || d.plain || os.Getenv("TERM") == "dumb" ||
 		!demo.Fits(width, height, show.MostMasters(), d.config.Workers) {
