@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -203,8 +202,7 @@ func (b *bench) measure(ctx context.Context, t *terminal, old []*benchmark.Repor
 	}
 	notes.flush()
 	if report != nil {
-		info, _ := debug.ReadBuildInfo() // of another toolchain there is none
-		report.Version = strings.TrimSpace(versionOf(info).Version + " " + versionOf(info).Revision)
+		report.Version = strings.TrimSpace(ownVersion().Version + " " + ownVersion().Revision)
 	}
 	select {
 	case sig := <-first:

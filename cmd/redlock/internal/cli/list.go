@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -127,13 +126,9 @@ func (l *lister) look(ctx context.Context, f *fleet) *listing {
 		}
 		return m
 	})
-	union := make(map[string]bool)
-	for _, keys := range found {
-		for _, key := range keys {
-			union[key] = true
-		}
-	}
-	keys := slices.Sorted(maps.Keys(union))
+	keys := slices.Concat(found...)
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
 	if len(keys) > l.limit {
 		keys, list.More = keys[:l.limit], len(keys)-l.limit
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"time"
 )
@@ -97,11 +96,9 @@ func writeCommandMan(out io.Writer, c command) {
 }
 
 func manHead(out io.Writer, name, summary string) {
-	info, _ := debug.ReadBuildInfo()
-	v := versionOf(info)
-	day := manDate(v)
+	v := ownVersion()
 	fmt.Fprintf(out, ".TH %s 1 %q %q \"redlock manual\"\n.SH NAME\n%s \\- %s\n",
-		strings.ToUpper(manText(name)), day, "redlock "+v.Version, manText(name), manText(summary))
+		strings.ToUpper(manText(name)), manDate(v), "redlock "+v.Version, manText(name), manText(summary))
 }
 
 // manDate returns the day of the revision. If it is not known, it is the date of this program's file.
@@ -109,10 +106,7 @@ func manDate(v version) string {
 	if day, _, ok := strings.Cut(v.Time, "T"); ok {
 		return day
 	}
-	path, err := os.Executable()
-	if err != nil {
-		return ""
-	}
+	path, _ := os.Executable() // after an error there is no such file
 	file, err := os.Stat(path)
 	if err != nil {
 		return ""

@@ -81,8 +81,8 @@ func (s *membership) nextOfTwo(own uint64) (n step) {
 	case len(s.oldAlone) > 0:
 		n = step{Name: "joint", Do: "Give every process both lists, as here."}
 		for _, u := range s.oldAlone {
-			n.Not = append(n.Not,
-				fmt.Sprintf("%s seems to use the old masters alone: the step after this one has to wait for it", u.Who))
+			n.Not = append(n.Not, u.Who+" seems to use the old masters alone: the step after this one has to wait for "+
+				"it")
 		}
 	case own > 0 && s.known() < own:
 		n = step{Name: "joint", Do: "Give every process both lists, as here.", Not: []string{
@@ -110,9 +110,8 @@ func (s *membership) nextOfTwo(own uint64) (n step) {
 	}
 	if own > 0 && s.known() <= own {
 		for _, u := range s.newAlone {
-			n.Not = append(n.Not,
-				fmt.Sprintf("%s seems to use the new masters alone, which is the last step: a process with the old "+
-					"ones alone can hold the same lock", u.Who))
+			n.Not = append(n.Not, u.Who+" seems to use the new masters alone, which is the last step: a process "+
+				"with the old ones alone can hold the same lock")
 		}
 	}
 	return n

@@ -24,8 +24,8 @@ func didYouMean(name, prefix string, names []string) string {
 			best, least = candidate, d
 		}
 	}
-	if i := slices.IndexFunc(names, func(n string) bool { return len(name) > 1 && strings.HasPrefix(n, name) }); best ==
-		"" && i >= 0 {
+	isBegun := func(candidate string) bool { return len(name) > 1 && strings.HasPrefix(candidate, name) }
+	if i := slices.IndexFunc(names, isBegun); best == "" && i >= 0 {
 		best = names[i]
 	}
 	if best == "" {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
@@ -19,11 +18,7 @@ func TestHazard103ASplitVoteHasItsOwnStatus(t *testing.T) {
 		for _, quiet := range []bool{false, true} {
 			taker := &taker{lockFlags: lockFlags{conflictStatus: 7, quiet: quiet}}
 			err := taker.conflict(fmt.Errorf("more: %w", err))
-			got := statusOf(err)
-			if s, ok := errors.AsType[*statusError](err); ok {
-				got = s.status
-			}
-			if got != want {
+			if got := asStatus(err).status; got != want {
 				t.Errorf("quiet %t: %v ends with %d, want %d", quiet, err, got, want)
 			}
 		}
