@@ -179,8 +179,12 @@ func (b *board) observed(began time.Time, err error) {
 	b.refusal = err
 }
 
-// failed records an error that no part of the show expects.
-func (b *board) failed(err error) { b.locked(func() { b.failures = append(b.failures, err) }) }
+// expectNone records an error, if there is one, as a failure: no part of the show expects it.
+func (b *board) expectNone(err error) {
+	if err != nil {
+		b.locked(func() { b.failures = append(b.failures, err) })
+	}
+}
 
 // add records a new master, which is up.
 func (b *board) add(addr string) {
@@ -203,9 +207,16 @@ func (b *board) allUp() {
 func (b *board) refused() (*redlock.QuorumError, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var q *redlock.QuorumError
-	found := errors.As(b.refusal, &q)
-	return q, found
+	return errors.AsType[*redlock.QuorumError](b.refusal)
+}
+
+// latenciesLocked sums up how long the observer's acquisitions took, and the workers'.
+func (b *board) latenciesLocked() (free, wait Latency) {
+	var frees, waits []time.Duration
+	for _, a := range b.acts {
+		frees, waits = append(frees, a.free...), append(waits, a.waits...)
+	}
+	return latency(frees), latency(waits)
 }
 
 // percentile returns the p-th percentile of d by the nearest-rank method, zero of nothing.

@@ -181,7 +181,7 @@ func (s *Show) cleanUp(interrupted bool) {
 	}
 	s.check("no key left behind", len(left) == 0 && unseen <= mayMiss, detail)
 	if err := s.fleet.close(); err != nil && !interrupted {
-		s.say("note", "closing: "+err.Error())
+		s.say("note", "closing: %v", err)
 	}
 }
 

@@ -30,9 +30,9 @@ type Snapshot struct {
 	Acquisitions int
 	Handoffs     int
 	Overlaps     int
-	// FreeP50 and FreeP99 are the times to acquire a free lock. WaitP50 and WaitP99 are the times to acquire the
-	// contended lock, without the waits during an outage.
-	FreeP50, FreeP99, WaitP50, WaitP99 time.Duration
+	// Free is about acquisitions of a free lock, Wait about those of the contended lock, without the waits during an
+	// outage.
+	Free, Wait Latency
 	// Refusal explains, line by line, why the lock can't be acquired in this act; it is empty if it can.
 	Refusal []string
 }
@@ -92,14 +92,9 @@ func (b *board) snapshot() Snapshot {
 		s.Workers = append(s.Workers, v)
 		s.Acquisitions += w.count
 	}
-	var free, waits []time.Duration
-	for _, a := range b.acts {
-		free, waits = append(free, a.free...), append(waits, a.waits...)
-	}
-	s.FreeP50, s.FreeP99 = percentile(free, 50), percentile(free, 99)
-	s.WaitP50, s.WaitP99 = percentile(waits, 50), percentile(waits, 99)
-	var q *redlock.QuorumError
-	if b.currentLocked().refusals > 0 && errors.Is(b.refusal, redlock.ErrNoQuorum) && errors.As(b.refusal, &q) {
+	s.Free, s.Wait = b.latenciesLocked()
+	q, ok := errors.AsType[*redlock.QuorumError](b.refusal)
+	if ok && b.currentLocked().refusals > 0 && errors.Is(q, redlock.ErrNoQuorum) {
 		s.Refusal = explanation(q)
 	}
 	return s
