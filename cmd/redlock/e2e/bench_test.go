@@ -55,13 +55,9 @@ func asked(ts *testscript.TestScript, neg bool, args []string) {
 // benched measures new masters, stores the result in path, and returns the masters' URLs.
 func benched(t *testing.T, path string) (masters string) {
 	t.Helper()
-	var urls []string
-	for _, s := range redistest.StartN(t, 3) {
-		urls = append(urls, s.URL())
-	}
-	masters = strings.Join(urls, ",")
-	if r := runRedlock(t, "bench", "-masters", masters, "-rounds", "8", "-window", "40ms", "-save", path); r.status !=
-		0 {
+	masters = urlsOf(redistest.StartN(t, 3), "")
+	r := runRedlock(t, "bench", "-masters", masters, "-rounds", "8", "-window", "40ms", "-save", path)
+	if r.status != 0 {
 		t.Fatalf("%+v", r)
 	}
 	return masters

@@ -34,7 +34,7 @@ func startFleet(ts *testscript.TestScript, neg bool, number string, cfg redistes
 	check(ts, neg, err)
 	cfg.TempDir = ts.MkAbs("tmp")
 	f := fleetOf(ts)
-	f.servers, err = start(n, cfg)
+	f.servers, err = redistest.RunN(context.Background(), n, cfg) // a script is no testing.T
 	check(ts, neg, err)
 	var urls []string
 	for i, s := range f.servers {

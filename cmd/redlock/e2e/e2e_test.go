@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"context"
 	"log"
 	"os"
 	"os/signal"
@@ -124,8 +123,3 @@ type fleetKey struct{}
 type fleet struct{ servers []*redistest.Server }
 
 func fleetOf(ts *testscript.TestScript) *fleet { return ts.Value(fleetKey{}).(*fleet) }
-
-// start does not use the testing package's life cycle, because a script is not a testing.T.
-func start(n int, cfg redistest.Config) ([]*redistest.Server, error) {
-	return redistest.RunN(context.Background(), n, cfg)
-}

@@ -79,10 +79,7 @@ func TestOtherDataOnAMinorityDoesNotHideWhoHolds(t *testing.T) {
 	put := func(s *redistest.Server) { must(t, s.Client().HSet(t.Context(), "k", "field", "value").Err()) }
 	status := func(want int, text string) {
 		t.Helper()
-		r := runRedlock(t, "status", "-masters", urlsOf(servers, ""), "k")
-		if r.status != want || !strings.Contains(r.out, text) {
-			t.Errorf("status %d, want %d; it should say %q:\n%s%s", r.status, want, text, r.out, r.err)
-		}
+		runRedlock(t, "status", "-masters", urlsOf(servers, ""), "k").want(t, want, text)
 	}
 	put(servers[2])
 	status(1, `"k" is FREE; `+servers[2].Addr()+" has no vote, since it has a hash there")
