@@ -28,8 +28,7 @@ type Keys struct {
 	// Prefix is the beginning of all keys of the run. The keys of wait queues and tokens have it after
 	// "redlock:queue:{" and "redlock:token:{".
 	Prefix string `json:"prefix"`
-	// Made is the greatest number of locks on one master.
-	Made int `json:"made"`
+	Made   int    `json:"made"` // the greatest number of locks on one master
 	// Left is the number of keys that are left on all answering masters together after the removal: 0 unless the user
 	// may not remove keys.
 	Left int `json:"left"`

@@ -9,32 +9,26 @@ import (
 
 // Event is something worth a line of output.
 type Event struct {
-	// At is the time since the show began.
-	At time.Duration
-	// Kind is one of: act, step, master, refusal, resumed, interrupted, note, progress.
-	Kind string
-	// Text is for people: one line, or several for a refusal.
-	Text string
+	At   time.Duration // since the show began
+	Kind string        // one of: act, step, master, refusal, resumed, interrupted, note, progress
+	Text string        // for people: one line, or several for a refusal
 }
 
 // Snapshot is the state at one moment.
 type Snapshot struct {
-	At      time.Duration
-	Title   string // of the act that is on
-	Act     int    // its number, from 1; 0 before the show
-	Members int    // how many masters a Locker asks; during a replacement there are more
-	Masters []MasterView
-	Workers []WorkerView
-	// Inside are the workers that use the resource now. The lock must prevent more than one.
-	Inside       []int
+	At           time.Duration
+	Title        string // of the act that is on
+	Act          int    // its number, from 1; 0 before the show
+	Members      int    // how many masters a Locker asks; during a replacement there are more
+	Masters      []MasterView
+	Workers      []WorkerView
+	Inside       []int // workers that use the resource now; the lock must prevent more than one
 	Acquisitions int
 	Handoffs     int
 	Overlaps     int
-	// Free is about acquisitions of a free lock, Wait about those of the contended lock, without the waits during an
-	// outage.
-	Free, Wait Latency
-	// Refusal explains, line by line, why the lock can't be acquired in this act; it is empty if it can.
-	Refusal []string
+	Free         Latency  // of a lock that no one else wants
+	Wait         Latency  // of the contended lock, without the waits during an outage
+	Refusal      []string // why the lock can't be acquired in this act, line by line; empty if it can
 }
 
 // MasterView is one master of a Snapshot.
@@ -45,13 +39,11 @@ type MasterView struct {
 
 // WorkerView is one worker of a Snapshot.
 type WorkerView struct {
-	// Holds reports whether it holds the lock; then Left is how long at least. Otherwise Waiting is how long it has
-	// waited.
-	Holds         bool
-	Left, Waiting time.Duration
-	Acquisitions  int
-	// List is the worker's list while masters are exchanged: "old", "both" or "new". Otherwise it is "".
-	List string
+	Holds        bool          // the lock
+	Left         time.Duration // if it holds the lock, for how long at least
+	Waiting      time.Duration // otherwise, how long it has waited
+	Acquisitions int
+	List         string // its list while masters are exchanged: "old", "both" or "new"; otherwise ""
 }
 
 func (b *board) snapshot() Snapshot {

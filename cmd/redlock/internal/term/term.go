@@ -21,10 +21,8 @@ func Size(f *os.File) (width, height int, ok bool) {
 
 // Style says how text may be drawn.
 type Style struct {
-	// Colour allows SGR sequences. See https://no-color.org.
-	Colour bool
-	// Unicode allows characters outside ASCII.
-	Unicode bool
+	Colour  bool // SGR sequences, see https://no-color.org
+	Unicode bool // characters outside ASCII
 }
 
 // OwnStyle reads the abilities of this program's terminal from the environment.
