@@ -61,28 +61,25 @@ func (w *window) play(ctx context.Context, part int) {
 
 // roundTrips pings every master that can be used, one PING at a time each.
 func (w *window) roundTrips(ctx context.Context) {
-	var all sync.WaitGroup
-	for i, m := range w.target.Masters {
+	atOnce(len(w.target.Masters), func(i int) {
 		if !w.usable(i) {
-			continue
+			return
 		}
+		m := w.target.Masters[i]
 		pings, s := newPace(w.config, 1, time.Now(), w.length), w.series[roundTrip+" "+m.Name()]
-		all.Go(func() {
-			w.loop(ctx, pings, s, func(from time.Time) error {
-				w.operations.Add(1)
-				err := m.Client().Ping(ctx).Err()
-				s.note(ctx, time.Since(from), err)
-				return err
-			})
+		w.loop(ctx, pings, s, func(from time.Time) error {
+			w.operations.Add(1)
+			err := m.Client().Ping(ctx).Err()
+			s.note(ctx, time.Since(from), err)
+			return err
 		})
-	}
-	all.Wait()
+	})
 }
 
 // free has workers take and release locks that no one else wants.
 func (w *window) free(ctx context.Context) {
 	cycles := newPace(w.config, cycleOps, time.Now(), w.length)
-	w.workers(w.config.Workers, func(worker int) {
+	atOnce(w.config.Workers, func(worker int) {
 		n := 0
 		w.loop(ctx, cycles, w.series[acquireFree], func(from time.Time) error {
 			n++
@@ -99,7 +96,7 @@ func (w *window) free(ctx context.Context) {
 // renewals has workers extend locks, each worker its own.
 func (w *window) renewals(ctx context.Context) {
 	extensions := newPace(w.config, 1, time.Now(), w.length)
-	w.workers(w.config.Workers, func(worker int) {
+	atOnce(w.config.Workers, func(worker int) {
 		var lock *redlock.Lock
 		w.loop(ctx, extensions, w.series[renew], func(from time.Time) (err error) {
 			if lock == nil || lock.Err() != nil {
@@ -129,7 +126,7 @@ func (w *window) contended(ctx context.Context) {
 	cycles := newPace(w.config, cycleOps, time.Now(), w.length)
 	taken := w.series[acquireContended]
 	between := &relay{handoffs: w.series[handoff], overlaps: &w.overlaps}
-	w.workers(w.config.Contenders, func(i int) {
+	atOnce(w.config.Contenders, func(i int) {
 		cycle := func(from time.Time) error {
 			wanted := time.Now()
 			lock, err := w.acquire(ctx, w.target.Contenders[i], contendedKey(w.prefix), from, taken)
@@ -157,8 +154,8 @@ func (w *window) contended(ctx context.Context) {
 
 func (w *window) pacedOpen() bool { return w.config.Rate > 0 }
 
-// workers runs n workers, and waits for all.
-func (w *window) workers(n int, work func(i int)) {
+// atOnce works for each of n at the same time, and waits for all.
+func atOnce(n int, work func(i int)) {
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() { work(i) })

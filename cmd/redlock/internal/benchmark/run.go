@@ -101,16 +101,13 @@ func (r *run) survey(ctx context.Context) {
 	r.why = make([]error, len(r.target.Masters))
 	ctx, cancel := context.WithTimeout(ctx, surveyTimeout)
 	defer cancel()
-	var all sync.WaitGroup
-	for i, m := range r.target.Masters {
-		all.Go(func() {
-			// Its error says more than that of the client, such as that a password is needed.
-			if _, r.why[i] = m.Ask(ctx, single.Request{Op: single.Inspect, Keys: []string{r.prefix}}); r.why[i] == nil {
-				r.why[i] = m.Client().Ping(ctx).Err()
-			}
-		})
-	}
-	all.Wait()
+	atOnce(len(r.why), func(i int) {
+		m := r.target.Masters[i]
+		// Its error says more than that of the client, such as that a password is needed.
+		if _, r.why[i] = m.Ask(ctx, single.Request{Op: single.Inspect, Keys: []string{r.prefix}}); r.why[i] == nil {
+			r.why[i] = m.Client().Ping(ctx).Err()
+		}
+	})
 }
 
 func (r *run) usable(i int) bool { return r.why[i] == nil }
