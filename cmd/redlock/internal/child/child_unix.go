@@ -245,6 +245,12 @@ func groupLeft(group int) bool {
 	return group > 0 && !errors.Is(syscall.Kill(-group, 0), syscall.ESRCH)
 }
 
+// isIn reports whether the group has this process.
+func isIn(group, pid int) bool {
+	in, err := unix.Getpgid(pid)
+	return err == nil && in == group
+}
+
 func (p *Process) tellStop(sig os.Signal) {
 	select {
 	case p.stopped <- sig:

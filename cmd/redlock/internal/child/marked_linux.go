@@ -136,12 +136,6 @@ func (m *marked) outside(group int) {
 	})
 }
 
-// isIn reports whether the group has this process.
-func isIn(group, pid int) bool {
-	in, err := syscall.Getpgid(pid)
-	return err == nil && in == group
-}
-
 // killMarked kills all processes that have the entry, and all that look finds.
 func killMarked(entry string, look func(pid int, entry []byte) answer) error {
 	m := marked{entry: []byte(entry), look: look}

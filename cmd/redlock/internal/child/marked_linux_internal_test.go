@@ -122,12 +122,6 @@ func allGone(mark string) bool {
 	return gone == 10
 }
 
-func BenchmarkMarkedLeft(b *testing.B) {
-	for b.Loop() {
-		markedLeft("MARK=nobody")
-	}
-}
-
 // On a busy machine an exec takes long. Until it is over the process has no environment, and no one can tell whether it
 // has the entry.
 func TestAProcessInTheMiddleOfAnExecIsLookedAtAgain(t *testing.T) {

@@ -134,18 +134,10 @@ func (p *Process) Suspend(all bool) error {
 		err = errors.Join(err, syscall.Kill(0, Stop))
 	}
 	stop := syscall.SIGTTIN
-	if parent := os.Getppid(); sessionOf(parent) == sessionOf(0) && groupOf(parent) != unix.Getpgrp() {
+	if parent := os.Getppid(); sessionOf(parent) == sessionOf(0) && !isIn(unix.Getpgrp(), parent) {
 		stop = syscall.SIGSTOP
 	}
 	return errors.Join(err, syscall.Kill(os.Getpid(), stop))
-}
-
-func groupOf(pid int) int {
-	group, err := unix.Getpgid(pid)
-	if err != nil {
-		return -1
-	}
-	return group
 }
 
 func sessionOf(pid int) int {
