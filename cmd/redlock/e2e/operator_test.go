@@ -110,14 +110,6 @@ func TestDoctorDoesNotPraiseWhatItMayNotAsk(t *testing.T) {
 	}
 }
 
-func TestHoldRefusesNumbersThatCannotBeMeant(t *testing.T) {
-	t.Parallel()
-	master := redistest.Start(t)
-	for _, flag := range []string{"-fd", "-pid"} {
-		runRedlock(t, "hold", "-masters", master.URL(), "-key", "k", flag, "-1").want(t, 64, flag+" -1 is no")
-	}
-}
-
 func TestDoctorSaysThatItsGenerationIsOutOfDate(t *testing.T) {
 	t.Parallel()
 	servers := sound(t)

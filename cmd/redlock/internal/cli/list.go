@@ -120,8 +120,13 @@ func (l *lister) look(ctx context.Context, f *fleet) *listing {
 	found := make([][]string, len(f.all))
 	list.Masters = askAll(ctx, len(f.all), listTimeout, func(ctx context.Context, i int) (m listedMaster) {
 		m.Master, m.Set = f.all[i].Name(), f.setsOf(i)
-		var err error
-		if found[i], m.Done, err = l.search(ctx, f.all[i]); err != nil {
+		err := reach(ctx, f.all[i])
+		if err == nil {
+			m.Done, err = scanLocks(ctx, f.all[i].Client(), l.prefix, l.scan, func(lock lookalike) {
+				found[i] = append(found[i], lock.key)
+			})
+		}
+		if err != nil {
 			m.Error = hidePasswords(bare{err}.Error())
 		}
 		return m
@@ -155,15 +160,6 @@ func (l *listing) sawAll() bool {
 		}
 	}
 	return true
-}
-
-// search scans the keys of a master and returns those that look like locks. done means that it has scanned all.
-func (l *lister) search(ctx context.Context, m *single.Master) (found []string, done bool, err error) {
-	if err := reach(ctx, m); err != nil {
-		return nil, false, err
-	}
-	done, err = scanLocks(ctx, m.Client(), l.prefix, l.scan, func(lock lookalike) { found = append(found, lock.key) })
-	return found, done, err
 }
 
 // inspectAll asks a master about each key. A master that has failed before is not asked. If it does not answer all of

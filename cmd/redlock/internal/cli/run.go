@@ -189,21 +189,15 @@ func (r *runner) tells(h *held) []string {
 	return told
 }
 
-// ownEnvironment returns the environment without the settings of this run alone. It keeps the masters' URLs, because
-// they apply to every program that is started from here.
+// ownEnvironment returns the environment without the settings of this run alone, and without what describes another
+// lock. It keeps the masters' URLs, because they apply to every program that is started from here.
 func ownEnvironment() []string {
-	own := runVariables()
-	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
-		name, _, _ := strings.Cut(entry, "=")
-		return own[name]
-	})
-}
-
-// runVariables are the variables that set the behaviour of one run (not the masters), and those that describe a lock.
-func runVariables() map[string]bool {
 	own := maps.Clone(told)
 	fs := flag.NewFlagSet("", flag.ContinueOnError)
 	(&lockFlags{}).define(fs)
 	fs.VisitAll(func(f *flag.Flag) { own[envName(f.Name)] = true })
-	return own
+	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return own[name]
+	})
 }
