@@ -96,11 +96,13 @@ func redisCommand(ts *testscript.TestScript, neg bool, args []string) {
 	send(ts, neg, fleetOf(ts).servers, args)
 }
 
-// redisAt is `redis-at i command args...`: runs it on master i.
+// redisAt is `redis-at i,... command args...`: runs it on these masters.
 func redisAt(ts *testscript.TestScript, neg bool, args []string) {
-	i, err := strconv.Atoi(args[0])
-	check(ts, neg, err)
-	send(ts, neg, fleetOf(ts).servers[i-1:i], args[1:])
+	for number := range strings.SplitSeq(args[0], ",") {
+		i, err := strconv.Atoi(number)
+		check(ts, neg, err)
+		send(ts, neg, fleetOf(ts).servers[i-1:i], args[1:])
+	}
 }
 
 func send(ts *testscript.TestScript, neg bool, servers []*redistest.Server, args []string) {
