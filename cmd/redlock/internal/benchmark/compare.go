@@ -244,7 +244,6 @@ func notes(old, now *Report) (notes []string) {
 	return notes
 }
 
-// names are the names of some masters of a report.
 func names(r *Report, is func(Master) bool) string {
 	var names []string
 	for _, m := range r.Masters {

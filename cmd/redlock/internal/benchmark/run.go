@@ -52,7 +52,6 @@ type Progress struct {
 // ErrNoQuorum matches the error of a run that could not measure because there was no quorum.
 var ErrNoQuorum = errors.New("too few masters can be used")
 
-// run is a measurement in progress.
 type run struct {
 	config  Config
 	target  Target
@@ -229,7 +228,6 @@ func (w *window) keep(part int) {
 	}
 }
 
-// report returns the results of the run.
 func (r *run) report() *Report {
 	report := &Report{
 		Format: reportFormat, Time: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(),
@@ -248,7 +246,6 @@ func (r *run) report() *Report {
 	return report
 }
 
-// masters returns the report's entries for the masters.
 func (r *run) masters() (masters []Master) {
 	for i, m := range r.target.Masters {
 		masters = append(masters, Master{Name: m.Name(), Usable: r.usable(i), Error: r.text(r.why[i])})

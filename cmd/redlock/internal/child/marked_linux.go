@@ -117,7 +117,6 @@ func (m *marked) signal(sig os.Signal) (failed error) {
 	return failed
 }
 
-// forget closes the found processes.
 func (m *marked) forget() {
 	for _, p := range m.open {
 		_ = p.Release() // frees a descriptor
@@ -125,7 +124,6 @@ func (m *marked) forget() {
 	m.open = nil
 }
 
-// outside forgets the processes of the group.
 func (m *marked) outside(group int) {
 	m.open = slices.DeleteFunc(m.open, func(p *os.Process) bool {
 		in := isIn(group, p.Pid)

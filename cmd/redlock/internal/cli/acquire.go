@@ -306,7 +306,6 @@ type heldError struct {
 	err  error
 }
 
-// Error implements error.
 func (e *heldError) Error() string { return e.text }
 
 func (e *heldError) Unwrap() error { return e.err }

@@ -149,7 +149,6 @@ func (b *bench) confirmed(ctx context.Context, t *terminal, report *benchmark.Re
 	return nil
 }
 
-// verdict returns the error with the exit status.
 func (b *bench) verdict(r *benchmark.Report) error {
 	switch {
 	case r.Overlaps > 0:

@@ -48,7 +48,6 @@ func (b *bench) compare(report *benchmark.Report, old, now []*benchmark.Report) 
 	report.Comparison.Old = b.old
 }
 
-// compareFiles compares stored results.
 func (b *bench) compareFiles(t *terminal, paths []string) error {
 	all, err := readReports(append(append([]string{}, b.old...), paths...))
 	if err != nil {

@@ -34,7 +34,6 @@ const (
 	statusSignal    = 128 // plus the number of the signal that ended the command
 )
 
-// command is one subcommand.
 type command struct {
 	name    string
 	args    string // the arguments after the flags, for the usage line; "": there are none
@@ -87,7 +86,6 @@ func (e *statusError) Error() string {
 
 func (e *statusError) Unwrap() error { return e.err }
 
-// exit returns an error with an exit status.
 func exit(status int, format string, args ...any) error {
 	return &statusError{status: status, err: fmt.Errorf(format, args...)}
 }
@@ -104,7 +102,6 @@ func unexpected(command string) error {
 	return usage("%s: an argument after the flags, where none belongs; %s", command, meant)
 }
 
-// asStatus is err with its exit status.
 func asStatus(err error) *statusError {
 	if err == nil {
 		return &statusError{}

@@ -82,7 +82,6 @@ func (d *doctor) run(ctx context.Context, t *terminal, _ []string) error {
 	return cmp.Or(err, d.verdict(report, masters))
 }
 
-// verdict returns the error with the exit status.
 func (d *doctor) verdict(report *audit.Report, masters *fleet) error {
 	switch worst := report.Worst(); {
 	case worst >= audit.Unsafe:

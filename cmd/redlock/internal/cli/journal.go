@@ -43,7 +43,6 @@ func (e *entry) setKeys(keys []string) {
 // eventName is the kind of an event.
 type eventName string
 
-// The events of a journal.
 const (
 	eventSettings      eventName = "settings" // which file has them
 	eventWaiting       eventName = "waiting"

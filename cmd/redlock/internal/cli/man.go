@@ -36,7 +36,6 @@ redlock.1. The pages say what -h says.
 	}
 }
 
-// writePages writes all pages into the folder.
 func writePages(dir string) error {
 	info, err := os.Stat(dir)
 	switch {

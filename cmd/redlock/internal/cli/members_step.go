@@ -53,7 +53,6 @@ func (s *membership) outdated(own uint64) string {
 		"is next", known, own)
 }
 
-// nextOfOne is the step after one list.
 func (s *membership) nextOfOne(own uint64) step {
 	n := step{
 		Name: "joint", Do: "To exchange masters, give every process the masters that are to be used in addition: " +

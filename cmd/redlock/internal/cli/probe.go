@@ -73,7 +73,6 @@ type probeResult struct {
 	Took   float64 `json:"took_ms"`
 }
 
-// probeAll probes all masters at the same time.
 func probeAll(ctx context.Context, masters []*single.Master, guard time.Duration) ([]probeReport, error) {
 	errs := make([]error, len(masters))
 	most := time.Duration(len(probes)) * probeTimeout

@@ -44,7 +44,6 @@ func (r *record) waits() {
 	r.write()
 }
 
-// acquired notes that the lock is held.
 func (r *record) acquired(h *held) {
 	r.held, r.waiting, r.holding = h, false, true
 	r.write()

@@ -78,7 +78,6 @@ type runner struct {
 	leaderOnly bool
 }
 
-// argv is the command.
 func (r *runner) argv(args []string) ([]string, error) {
 	switch {
 	case r.line != "" && len(args) > 0:
@@ -118,7 +117,6 @@ func (r *runner) run(ctx context.Context, t *terminal, args []string) error {
 	return err
 }
 
-// guarded runs the command under the lock.
 func (r *runner) guarded(ctx context.Context, t *terminal, argv []string) error {
 	return r.with(ctx, t, []redlock.Option{redlock.AutoRenew()}, func(h *held) (released, err error) {
 		s, err := r.start(t, h, argv)
@@ -132,7 +130,6 @@ func (r *runner) guarded(ctx context.Context, t *terminal, argv []string) error 
 	})
 }
 
-// start starts the command and its watch.
 func (r *runner) start(t *terminal, h *held, argv []string) (*supervisor, error) {
 	first := child.Now() + h.Remaining()
 	if err := h.Err(); err != nil { // the lock expired, because this program was stopped for a while

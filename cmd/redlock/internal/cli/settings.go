@@ -95,7 +95,6 @@ func defaultFile() string {
 // machineFolder has the configuration of all users.
 const machineFolder = "/etc"
 
-// configFolders are the user's folder for configuration files and the machine's.
 func configFolders() []string {
 	xdg, home := os.Getenv("XDG_CONFIG_HOME"), os.Getenv("HOME")
 	if !filepath.IsAbs(xdg) && filepath.IsAbs(home) { // a relative one is invalid by the standard

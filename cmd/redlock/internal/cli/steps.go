@@ -112,7 +112,6 @@ func (a *acquirer) replaceable() error {
 	return nil
 }
 
-// ticketForm is the first field of a ticket.
 const ticketForm = "redlock-ticket-1"
 
 // onlyHold is package redlock's name for the hold of a reader or writer that has no other.

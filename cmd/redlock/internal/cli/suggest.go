@@ -80,7 +80,6 @@ func suggestion(fs *flag.FlagSet, err error) string {
 	return didYouMean(parts[1], "-", flagsOf(fs))
 }
 
-// flagsOf are the names of the flags.
 func flagsOf(fs *flag.FlagSet) (names []string) {
 	fs.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
 	return names

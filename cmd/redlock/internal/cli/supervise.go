@@ -144,7 +144,6 @@ func (s *supervisor) ended() {
 	}
 }
 
-// look compares the clock with the lock.
 func (s *supervisor) look() {
 	now := child.Now() // read before the lock is checked, so the bound can only be too early
 	err := s.lock.Err()

@@ -76,7 +76,6 @@ func versionOf(info *debug.BuildInfo) version {
 	return v
 }
 
-// String is one line.
 func (v version) String() string {
 	text := "redlock " + v.Version
 	if v.Revision != "" {

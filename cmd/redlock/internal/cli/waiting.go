@@ -147,7 +147,6 @@ func (w *wait) liveWidth(io *terminal) int {
 	return width
 }
 
-// watch reports the wait until ctx is done.
 func (w *wait) watch(ctx context.Context, io *terminal, live bool) {
 	log := w.taker.log
 	every := lookSeldom
@@ -219,7 +218,6 @@ func (w *wait) entry() entry {
 	}
 }
 
-// draw rewrites the line on a terminal.
 func (w *wait) draw(width int) {
 	line := []rune("redlock: " + oneLine(hidePasswords(w.sentence())))
 	if len(line) >= width { // a line that wraps could not be rewritten

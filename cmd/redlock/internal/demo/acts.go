@@ -38,7 +38,6 @@ func (s *Show) play(ctx context.Context) {
 	s.replace(ctx, replacement{leave: []int{n - 2}, dead: true})
 }
 
-// handoffs shows the lock changing hands.
 func (s *Show) handoffs(ctx context.Context, title string) {
 	if ctx.Err() != nil {
 		return
@@ -233,7 +232,6 @@ func (s *Show) judge(ctx context.Context, what string, ok bool, detail string) {
 	}
 }
 
-// progress reports every second how far the show is.
 func (s *Show) progress(ctx context.Context) {
 	for {
 		sleep(ctx, time.Second)
@@ -245,7 +243,6 @@ func (s *Show) progress(ctx context.Context) {
 	}
 }
 
-// watchMasters checks which of the user's masters answer.
 func (s *Show) watchMasters(ctx context.Context) {
 	for ctx.Err() == nil {
 		for i, addr := range s.board.addrs {

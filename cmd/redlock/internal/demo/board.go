@@ -82,7 +82,6 @@ func newAct(title string, now time.Time) *actState {
 	return &actState{title: title, began: now, winners: make(map[int]int), lists: make(map[list]int)}
 }
 
-// teller returns the function that sends events to the view.
 func (b *board) teller(tell func(Event)) func(Event) {
 	return func(e Event) {
 		b.telling.Lock()
@@ -100,7 +99,6 @@ func (b *board) elapsed() time.Duration {
 	return time.Since(b.began)
 }
 
-// act begins the next act.
 func (b *board) act(title string) *actState {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -115,7 +113,6 @@ func (b *board) act(title string) *actState {
 	return a
 }
 
-// step begins the next part of the present act.
 func (b *board) step(text string) { b.locked(func() { b.currentLocked().step = text }) }
 
 // soFar returns a copy of an act's events.

@@ -196,7 +196,6 @@ func (s *Show) closeLockers(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// keys returns all keys that the show ever locks.
 func (s *Show) keys() []string {
 	return []string{s.key, s.key + freeSuffix, s.key + heldSuffix}
 }

@@ -163,7 +163,6 @@ func (h *history) add(v Snapshot) {
 	}
 }
 
-// last returns the newest n columns.
 func (h history) last(n int) []column { return h[max(0, len(h)-max(n, 0)):] }
 
 // squeezed returns n moments, evenly spread over all columns. Each column stays a moment, so two workers in one column

@@ -111,7 +111,6 @@ func (o *observer) work(ctx context.Context) {
 	}
 }
 
-// sleep waits for d or until ctx is done.
 func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
