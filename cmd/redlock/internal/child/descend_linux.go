@@ -25,10 +25,10 @@ const againAtMost = 10
 
 // own are children of this program that the command did not start. They are the watch, and children that this program
 // had before: a shell with background jobs can become this program by exec.
-var own struct {
+var own = struct {
 	sync.Mutex
 	pids map[int]bool
-}
+}{pids: make(map[int]bool)}
 
 // startOwn starts a child that does not belong to the command.
 func startOwn(start func() (pid int, err error)) error {
@@ -36,18 +36,9 @@ func startOwn(start func() (pid int, err error)) error {
 	defer own.Unlock()
 	pid, err := start()
 	if err == nil {
-		ownLocked(pid)
-	}
-	return err
-}
-
-func ownLocked(pids ...int) {
-	if own.pids == nil {
-		own.pids = make(map[int]bool)
-	}
-	for _, pid := range pids {
 		own.pids[pid] = true
 	}
+	return err
 }
 
 func isOwn(pid int) bool {
@@ -71,7 +62,9 @@ func adopt() error {
 	}
 	own.Lock()
 	defer own.Unlock()
-	ownLocked(children()...)
+	for _, pid := range children() {
+		own.pids[pid] = true
+	}
 	return nil
 }
 

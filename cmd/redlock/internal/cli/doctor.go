@@ -192,14 +192,12 @@ func auditGauges(a *audit.Report, f *fleet) *textfile.Text {
 	text.One("redlock_quorum_margin", "Masters that grant locks, less the quorum: how many more may fail.",
 		float64(margin))
 	text.Gauge("redlock_doctor_findings", "What is wrong with the masters.")
+	findings := make(map[audit.Severity]int)
+	for _, finding := range a.Findings {
+		findings[finding.Severity]++
+	}
 	for _, severity := range []audit.Severity{audit.Unsafe, audit.Risk, audit.Note} {
-		n := 0
-		for _, finding := range a.Findings {
-			if finding.Severity == severity {
-				n++
-			}
-		}
-		text.Add("redlock_doctor_findings", float64(n), "severity", severity.String())
+		text.Add("redlock_doctor_findings", float64(findings[severity]), "severity", severity.String())
 	}
 	text.Gauge("redlock_doctor_usable", "1 for a master that grants locks.")
 	for i, m := range a.Masters {

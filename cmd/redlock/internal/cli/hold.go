@@ -200,7 +200,7 @@ func (t *taker) print(io *terminal, asJSON bool, r entry) error {
 		r.setKeys(t.keys)
 		return json.NewEncoder(io.out).Encode(r) // in one piece, because a reader may read line by line
 	}
-	words := []string{string(r.Event)}
+	words := []string{r.Event}
 	for _, key := range t.keys {
 		words = append(words, "key="+keyWord(key))
 	}

@@ -2,11 +2,19 @@ package cli
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
+
+// lazily compiles an expression when it is first used. The command starts itself twice more for each job, and these
+// processes use none.
+func lazily(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
 
 // credentials matches the part of a URL before the host. A password without percent-encoding may contain anything, so
 // the match reaches to the last @. Without an @, as in a piece of such a URL, everything after a colon matches.

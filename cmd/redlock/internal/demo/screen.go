@@ -38,6 +38,7 @@ type Screen struct {
 
 	mu      sync.Mutex
 	history history
+	closed  sync.Once
 	stop    chan struct{}
 	stopped chan struct{}
 }
@@ -105,14 +106,11 @@ func (s *Screen) Tell(e Event) {
 
 // Close stops drawing and restores the terminal. A second call does nothing.
 func (s *Screen) Close() {
-	select {
-	case <-s.stop:
-		return
-	default:
-	}
-	close(s.stop)
-	<-s.stopped
-	_, _ = io.WriteString(s.out, exit)
+	s.closed.Do(func() {
+		close(s.stop)
+		<-s.stopped
+		_, _ = io.WriteString(s.out, exit)
+	})
 }
 
 // Diagram returns the whole show on one time axis, to print after Close: the workers inside, and the masters that were
