@@ -68,10 +68,7 @@ func (w *window) roundTrips(ctx context.Context) {
 		m := w.target.Masters[i]
 		pings, s := newPace(w.config, 1, time.Now(), w.length), w.series[roundTrip+" "+m.Name()]
 		w.loop(ctx, pings, s, func(from time.Time) error {
-			w.operations.Add(1)
-			err := m.Client().Ping(ctx).Err()
-			s.note(ctx, time.Since(from), err)
-			return err
+			return w.timed(ctx, s, from, func() error { return m.Client().Ping(ctx).Err() })
 		})
 	})
 }
@@ -109,10 +106,7 @@ func (w *window) renewals(ctx context.Context) {
 					from = time.Now() // the extension alone is measured
 				}
 			}
-			w.operations.Add(1)
-			err = lock.Extend(ctx, w.config.TTL)
-			w.series[renew].note(ctx, time.Since(from), err)
-			return err
+			return w.timed(ctx, w.series[renew], from, func() error { return lock.Extend(ctx, w.config.TTL) })
 		})
 		if lock != nil {
 			_ = lock.Release(ctx) // the end of the run removes the rest
@@ -184,6 +178,14 @@ func (w *window) loop(ctx context.Context, p *pace, s *series, do func(from time
 	}
 }
 
+// timed does one operation, which counts from this time.
+func (w *window) timed(ctx context.Context, s *series, from time.Time, do func() error) error {
+	w.operations.Add(1)
+	err := do()
+	s.note(ctx, time.Since(from), err)
+	return err
+}
+
 func (w *window) acquire(ctx context.Context, l *redlock.Locker, key string, from time.Time, s *series) (*redlock.Lock,
 	error,
 ) {
@@ -194,11 +196,7 @@ func (w *window) acquire(ctx context.Context, l *redlock.Locker, key string, fro
 }
 
 func (w *window) release(ctx context.Context, lock *redlock.Lock, s *series) error {
-	w.operations.Add(1)
-	from := time.Now()
-	err := lock.Release(ctx)
-	s.note(ctx, time.Since(from), err)
-	return err
+	return w.timed(ctx, s, time.Now(), func() error { return lock.Release(ctx) })
 }
 
 // relay watches the lock as it changes hands.
