@@ -15,22 +15,6 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// locked is `locked pattern`: some master has a key of this pattern, or will soon.
-func locked(ts *testscript.TestScript, _ bool, args []string) {
-	if !wait(func() bool {
-		for _, s := range fleetOf(ts).servers {
-			found, err := s.Client().Keys(context.Background(), args[0]).Result()
-			check(ts, false, err)
-			if len(found) > 0 {
-				return true
-			}
-		}
-		return false
-	}) {
-		ts.Fatalf("no key is like %s", args[0])
-	}
-}
-
 // asked is `asked i`: a client other than this test is connected to master i, or will soon be.
 func asked(ts *testscript.TestScript, neg bool, args []string) {
 	i, err := strconv.Atoi(args[0])

@@ -90,7 +90,6 @@ func runScripts(t *testing.T, dir string) {
 			"eventual":     eventual,
 			"status":       status,
 			"dead":         dead,
-			"locked":       locked,
 			"asked":        asked,
 		},
 	})

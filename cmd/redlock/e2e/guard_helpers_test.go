@@ -55,7 +55,7 @@ func (s *scene) args(guarded ...string) []string {
 		"run", "-masters", "redis://" + s.link.Addr(), "-key", guardKey, "-ttl", guardedTTL.String(), "--",
 		"guarded",
 	}
-	return append(append(args, guarded...), s.log)
+	return append(append(args, guarded...), "-log", s.log)
 }
 
 // nested returns the arguments for a command under two locks: the first redlock starts the second through other

@@ -108,7 +108,7 @@ func TestLeaderOnlyLeavesOtherProcessesOfTheCommandAlone(t *testing.T) {
 	s := newScene(t)
 	cmd := s.start(func(cmd *exec.Cmd) {
 		at := slices.Index(cmd.Args, "--")
-		cmd.Args = slices.Insert(cmd.Args, at+1, "sh", "-c", `setsid "$@" & until [ -s "$3" ]; do sleep 0.1; done`,
+		cmd.Args = slices.Insert(cmd.Args, at+1, "sh", "-c", `setsid "$@" & until [ -s "$4" ]; do sleep 0.1; done`,
 			"sh")
 		cmd.Args = slices.Insert(cmd.Args, at, "-leader-only")
 	}, "-stubborn")
