@@ -42,7 +42,9 @@ The exit status is 0 if no row is slower; 1 if one is, or two clients held the l
     74  a result could not be written
     78  -generation is two or more behind`,
 		setup: func(fs *flag.FlagSet) action {
-			b := &bench{judgement: benchmark.Judgement{Worse: 0.1}, confirm: 2}
+			b := &bench{
+				judgement: benchmark.Judgement{Quantiles: []string{"p50", "p90"}, Worse: 0.1}, confirm: 2,
+			}
 			b.masters.define(fs)
 			b.define(fs)
 			return b.run
@@ -54,7 +56,7 @@ type bench struct {
 	masters    masterFlags
 	config     benchmark.Config
 	judgement  benchmark.Judgement
-	judge, old []string
+	old        []string
 	save, html string
 	json       bool
 	confirm    int
@@ -84,7 +86,7 @@ func (b *bench) define(fs *flag.FlagSet) {
 	listVar(fs, &b.old, "compare", "compare with the result in this `file`, or in several, separated by commas")
 	numberVar(fs, &b.confirm, "confirm", 0, 100, "after a slower result, measure this `number` of times more; all "+
 		"must be slower too (default 2)")
-	listVar(fs, &b.judge, "judge", "compare these `quantiles`, separated by commas, of p50, p90, p99, p99.9 (default "+
+	listVar(fs, &b.judgement.Quantiles, "judge", "compare these `quantiles`, separated by commas, of p50, p90, p99, p99.9 (default "+
 		"p50,p90)")
 	percentVar(fs, &b.judgement.Worse, "worse", "a `change` of less than this does not matter (default 10%)")
 	fs.StringVar(&b.html, "html", "", "write a page with the result to this `file`")
@@ -92,9 +94,6 @@ func (b *bench) define(fs *flag.FlagSet) {
 }
 
 func (b *bench) run(ctx context.Context, t *terminal, args []string) error {
-	if b.judgement.Quantiles = b.judge; len(b.judge) == 0 {
-		b.judgement.Quantiles = []string{"p50", "p90"}
-	}
 	if err := cmp.Or(b.config.Check(), b.judgement.Check()); err != nil {
 		return usage("bench: %w", err)
 	}

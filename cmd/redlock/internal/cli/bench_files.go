@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"math"
 	"strconv"
@@ -16,9 +15,13 @@ import (
 // readReports reads stored results. Each must be comparable with the first.
 func readReports(paths []string) (reports []*benchmark.Report, err error) {
 	for _, path := range paths {
-		r, err := readReport(path)
+		stored, err := readSmall(path, maxReport)
 		if err != nil {
 			return nil, usage("bench: %w", err)
+		}
+		r, err := benchmark.Read(stored)
+		if err != nil {
+			return nil, usage("bench: %s: %w", path, err)
 		}
 		if len(reports) > 0 {
 			if err := benchmark.Comparable(reports[0].Settings, r.Settings); err != nil {
@@ -28,18 +31,6 @@ func readReports(paths []string) (reports []*benchmark.Report, err error) {
 		reports = append(reports, r)
 	}
 	return reports, nil
-}
-
-func readReport(path string) (*benchmark.Report, error) {
-	stored, err := readSmall(path, maxReport)
-	if err != nil {
-		return nil, err
-	}
-	r, err := benchmark.Read(stored)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return r, nil
 }
 
 // compare adds to a report its comparison with old ones, together with other runs of the same.

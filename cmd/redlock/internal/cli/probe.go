@@ -114,11 +114,7 @@ func newProbed(m *single.Master, guard time.Duration) (*probed, error) {
 		return nil, err
 	}
 	rival, err := redlock.New([]redlock.Master{m}, redlock.Options{RestartGuard: guard})
-	if err != nil {
-		closeSoon(own, confirmedTimeout)
-		return nil, err
-	}
-	return &probed{master: m, own: own, rival: rival}, nil
+	return &probed{master: m, own: own, rival: rival}, err // where one can be made, the other can
 }
 
 // isNoUse reports whether a probe failed because the server is not available to this user, and not because the server
