@@ -74,7 +74,6 @@ func rewritten(t *testing.T, from, to string, change func(round int, name string
 	must(t, os.WriteFile(to, raw, 0o600))
 }
 
-// scaled multiplies all times.
 func scaled(t *testing.T, from, to string, factor float64) {
 	t.Helper()
 	rewritten(t, from, to, func(_ int, _ string, value float64) float64 { return value * factor })

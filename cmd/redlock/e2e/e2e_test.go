@@ -25,7 +25,6 @@ func TestMain(m *testing.M) {
 // suite runs this package's tests with settings for programs that are started by the hundred.
 type suite struct{ *testing.M }
 
-// Run runs them.
 func (s suite) Run() int {
 	redistest.AtOnce(12)                // they wait until locks end
 	if signal.Ignored(syscall.SIGHUP) { // as under nohup: started programs would ignore it too
@@ -118,7 +117,6 @@ func setup(env *testscript.Env) error {
 
 type fleetKey struct{}
 
-// fleet are a script's masters.
 type fleet struct{ servers []*redistest.Server }
 
 func fleetOf(ts *testscript.TestScript) *fleet { return ts.Value(fleetKey{}).(*fleet) }

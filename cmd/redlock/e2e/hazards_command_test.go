@@ -25,7 +25,6 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// result is the result of a command.
 type result struct {
 	status   int
 	out, err string

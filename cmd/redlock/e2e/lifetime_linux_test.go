@@ -99,7 +99,6 @@ func inside() []string {
 	return nil
 }
 
-// job are the words that run the job.
 func (l *lifetime) job() []string {
 	return []string{mustFind(l.t, "guarded"), "-cleanup", cleanUp.String(), "-for", jobTime.String(), "-log", l.log}
 }

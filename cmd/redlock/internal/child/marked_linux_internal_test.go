@@ -17,7 +17,6 @@ import (
 	"github.com/seed-624411e5/redlock/internal/soak"
 )
 
-// sleeper starts a process with this environment.
 func sleeper(t *testing.T, environ ...string) *exec.Cmd {
 	t.Helper()
 	path, err := exec.LookPath("sleep")

@@ -80,7 +80,6 @@ func watching(t *testing.T, test func(w *watched)) {
 
 func (w *watched) now() time.Duration { return time.Since(w.began) + time.Duration(w.suspended.Load()) }
 
-// passes lets the time go on.
 func (w *watched) passes(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()

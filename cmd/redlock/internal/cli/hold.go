@@ -172,11 +172,8 @@ func (k *keeper) lost(t *terminal, why error) error {
 	if _, told := errors.AsType[*redlock.QuorumError](why); !told {
 		reason += k.renewals.why()
 	}
-	err := &statusError{status: statusLost, err: fmt.Errorf("%s was lost: %s", k.what(), reason)}
-	if said := k.print(t, k.json, entry{Event: eventLost, Reason: oneLine(hidePasswords(reason))}); said != nil {
-		err.err = also(err.err, said)
-	}
-	return err
+	said := k.print(t, k.json, entry{Event: eventLost, Reason: oneLine(hidePasswords(reason))})
+	return exit(statusLost, "%w", also(fmt.Errorf("%s was lost: %s", k.what(), reason), said))
 }
 
 // endedBy returns how this program ends after a signal. Scripts usually end it by SIGTERM.

@@ -88,11 +88,7 @@ func (j *journal) write(e entry, text string) {
 	}
 	e.Time, e.Message = time.Now(), oneLine(hidePasswords(text))
 	e.setKeys(j.keys)
-	line, err := json.Marshal(e)
-	if err != nil { // of these fields none can fail
-		j.notes.printf("redlock: %s", text)
-		return
-	}
+	line, _ := json.Marshal(e) // of these fields none can fail
 	j.notes.put(string(line) + "\n")
 }
 
@@ -107,7 +103,5 @@ func (j *journal) last(err error) error {
 		return s
 	}
 	j.write(entry{Event: eventError, Status: s.status}, bare{s.err}.Error())
-	silent := *s
-	silent.err = nil
-	return &silent
+	return &statusError{status: s.status, signal: s.signal, group: s.group}
 }

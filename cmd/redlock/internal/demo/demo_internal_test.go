@@ -41,7 +41,6 @@ func masters(t *testing.T, n int) (*embedded.Cluster, Config) {
 	return c, cfg
 }
 
-// failed names the checks that did not hold.
 func failed(r Report) []string {
 	var names []string
 	for _, c := range r.Checks {

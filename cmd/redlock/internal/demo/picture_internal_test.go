@@ -25,7 +25,6 @@ func moment(at time.Duration, inside ...int) Snapshot {
 	return v
 }
 
-// frame adds a moment and draws it.
 func (h *history) frame(v Snapshot, log []string, width, height int, style term.Style) []string {
 	h.add(v)
 	return picture(v, *h, log, width, height, style)

@@ -37,9 +37,9 @@ type ActReport struct {
 	Acquisitions int     `json:"acquisitions"`
 	Refusals     int     `json:"refusals"`
 	// Lists counts the acquisitions by the list of masters, "old", "both" or "new", in the act that exchanges masters.
-	Lists map[string]int `json:"acquisitions_by_list,omitempty"`
-	Free  Latency        `json:"acquire_free"`
-	Wait  Latency        `json:"acquire_contended"`
+	Lists map[list]int `json:"acquisitions_by_list,omitempty"`
+	Free  Latency      `json:"acquire_free"`
+	Wait  Latency      `json:"acquire_contended"`
 	// Through is the number of acquisitions that had waited through the outage; Wait leaves them out. Longest is the
 	// longest such wait.
 	Through int      `json:"waited_through_outage"`
@@ -121,10 +121,7 @@ func (a *actState) report() ActReport {
 		Longest:      Duration(percentile(a.through, 100)),
 	}
 	if a.step != "" {
-		r.Lists = make(map[string]int, len(a.lists))
-		for l, n := range a.lists {
-			r.Lists[string(l)] = n
-		}
+		r.Lists = a.lists
 	}
 	return r
 }
