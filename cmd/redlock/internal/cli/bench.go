@@ -86,8 +86,8 @@ func (b *bench) define(fs *flag.FlagSet) {
 	listVar(fs, &b.old, "compare", "compare with the result in this `file`, or in several, separated by commas")
 	numberVar(fs, &b.confirm, "confirm", 0, 100, "after a slower result, measure this `number` of times more; all "+
 		"must be slower too (default 2)")
-	listVar(fs, &b.judgement.Quantiles, "judge", "compare these `quantiles`, separated by commas, of p50, p90, p99, p99.9 (default "+
-		"p50,p90)")
+	listVar(fs, &b.judgement.Quantiles, "judge", "compare these `quantiles`, separated by commas, of p50, p90, p99, "+
+		"p99.9 (default p50,p90)")
 	percentVar(fs, &b.judgement.Worse, "worse", "a `change` of less than this does not matter (default 10%)")
 	fs.StringVar(&b.html, "html", "", "write a page with the result to this `file`")
 	fs.BoolVar(&b.json, "json", false, "print JSON")
