@@ -183,8 +183,8 @@ func markedLeft(entry string) bool {
 // stopMarked stops all processes that have the entry and are not in the group, and returns them. The group has been
 // sent SIGSTOP already. stopMarked signals a process only after all earlier ones stand still. Otherwise a shell with
 // job control could find its job stopped, and would act on that when it continues.
-func stopMarked(entry string, group int) *marked {
-	m := &marked{entry: []byte(entry)}
+func stopMarked(entry string, group int) marked {
+	m := marked{entry: []byte(entry)}
 	end := time.Now().Add(standTime)
 	for _, pid := range processes() {
 		if isIn(group, pid) {

@@ -58,7 +58,8 @@ func TestTheProcessesOfTheGroupGetOneSIGTERM(t *testing.T) {
 	if err := askMarked(mark, syscall.Getpgrp(), syscall.SIGTERM); err != nil || !markedLeft(mark) {
 		t.Errorf("it got the signal although it is in this test's group (%v)", err)
 	}
-	stopMarked(mark, syscall.Getpgrp()).forget()
+	stopped := stopMarked(mark, syscall.Getpgrp())
+	stopped.forget()
 	if err := askMarked(mark, syscall.Getpgrp()+1, syscall.SIGTERM); err != nil {
 		t.Error(err)
 	}
