@@ -93,7 +93,6 @@ func (s *scene) eventually(text string) {
 	}
 }
 
-// until waits until it is so.
 func (s *scene) until(what string, isSo func() bool) {
 	s.t.Helper()
 	redistest.Eventually(s.t, patience, isSo, what)

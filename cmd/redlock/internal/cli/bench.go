@@ -42,9 +42,7 @@ The exit status is 0 if no row is slower; 1 if one is, or two clients held the l
     74  a result could not be written
     78  -generation is two or more behind`,
 		setup: func(fs *flag.FlagSet) action {
-			b := &bench{
-				judgement: benchmark.Judgement{Quantiles: []string{"p50", "p90"}, Worse: 0.1}, confirm: 2,
-			}
+			b := &bench{judgement: benchmark.Judgement{Quantiles: []string{"p50", "p90"}, Worse: 0.1}, confirm: 2}
 			b.masters.define(fs)
 			b.define(fs)
 			return b.run

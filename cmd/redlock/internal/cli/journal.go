@@ -40,7 +40,6 @@ func (e *entry) setKeys(keys []string) {
 	}
 }
 
-// The kinds of events.
 const (
 	eventSettings      = "settings" // which file has them
 	eventWaiting       = "waiting"

@@ -142,8 +142,7 @@ func (m *members) tell(ctx context.Context, t *terminal, seen *membership, next 
 			fmt.Fprintf(out, "at least %s know generation %d\n", set.of(set.quorum()), m.announce)
 		}
 		if seen.fleet.joint() && m.announce > 2 {
-			fmt.Fprintf(out, "now wait for %s; until then no process may have the new masters alone\n",
-				seen.wait(true))
+			fmt.Fprintf(out, "now wait for %s; until then no process may have the new masters alone\n", seen.wait(true))
 		}
 	})
 }
