@@ -15,22 +15,6 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// locked is `locked pattern`: some master has a key of this pattern, or will soon.
-func locked(ts *testscript.TestScript, _ bool, args []string) {
-	if !wait(func() bool {
-		for _, s := range fleetOf(ts).servers {
-			found, err := s.Client().Keys(context.Background(), args[0]).Result()
-			check(ts, false, err)
-			if len(found) > 0 {
-				return true
-			}
-		}
-		return false
-	}) {
-		ts.Fatalf("no key is like %s", args[0])
-	}
-}
-
 // asked is `asked i`: a client other than this test is connected to master i, or will soon be.
 func asked(ts *testscript.TestScript, neg bool, args []string) {
 	i, err := strconv.Atoi(args[0])
@@ -55,13 +39,9 @@ func asked(ts *testscript.TestScript, neg bool, args []string) {
 // benched measures new masters, stores the result in path, and returns the masters' URLs.
 func benched(t *testing.T, path string) (masters string) {
 	t.Helper()
-	var urls []string
-	for _, s := range redistest.StartN(t, 3) {
-		urls = append(urls, s.URL())
-	}
-	masters = strings.Join(urls, ",")
-	if r := runRedlock(t, "bench", "-masters", masters, "-rounds", "8", "-window", "40ms", "-save", path); r.status !=
-		0 {
+	masters = urlsOf(redistest.StartN(t, 3), "")
+	r := runRedlock(t, "bench", "-masters", masters, "-rounds", "8", "-window", "40ms", "-save", path)
+	if r.status != 0 {
 		t.Fatalf("%+v", r)
 	}
 	return masters
@@ -94,7 +74,6 @@ func rewritten(t *testing.T, from, to string, change func(round int, name string
 	must(t, os.WriteFile(to, raw, 0o600))
 }
 
-// scaled multiplies all times.
 func scaled(t *testing.T, from, to string, factor float64) {
 	t.Helper()
 	rewritten(t, from, to, func(_ int, _ string, value float64) float64 { return value * factor })

@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"context"
 	"log"
 	"os"
 	"os/signal"
@@ -26,7 +25,6 @@ func TestMain(m *testing.M) {
 // suite runs this package's tests with settings for programs that are started by the hundred.
 type suite struct{ *testing.M }
 
-// Run runs them.
 func (s suite) Run() int {
 	redistest.AtOnce(12)                // they wait until locks end
 	if signal.Ignored(syscall.SIGHUP) { // as under nohup: started programs would ignore it too
@@ -91,7 +89,6 @@ func runScripts(t *testing.T, dir string) {
 			"eventual":     eventual,
 			"status":       status,
 			"dead":         dead,
-			"locked":       locked,
 			"asked":        asked,
 		},
 	})
@@ -120,12 +117,6 @@ func setup(env *testscript.Env) error {
 
 type fleetKey struct{}
 
-// fleet are a script's masters.
 type fleet struct{ servers []*redistest.Server }
 
 func fleetOf(ts *testscript.TestScript) *fleet { return ts.Value(fleetKey{}).(*fleet) }
-
-// start does not use the testing package's life cycle, because a script is not a testing.T.
-func start(n int, cfg redistest.Config) ([]*redistest.Server, error) {
-	return redistest.RunN(context.Background(), n, cfg)
-}

@@ -55,7 +55,7 @@ func (s *scene) args(guarded ...string) []string {
 		"run", "-masters", "redis://" + s.link.Addr(), "-key", guardKey, "-ttl", guardedTTL.String(), "--",
 		"guarded",
 	}
-	return append(append(args, guarded...), s.log)
+	return append(append(args, guarded...), "-log", s.log)
 }
 
 // nested returns the arguments for a command under two locks: the first redlock starts the second through other
@@ -93,13 +93,16 @@ func (s *scene) eventually(text string) {
 	}
 }
 
+func (s *scene) until(what string, isSo func() bool) {
+	s.t.Helper()
+	redistest.Eventually(s.t, patience, isSo, what)
+}
+
 // grows waits until the command has written something more.
 func (s *scene) grows() {
 	s.t.Helper()
 	before := len(s.read())
-	if !wait(func() bool { return len(s.read()) > before }) {
-		s.t.Fatal("the command does not work any more")
-	}
+	s.until("the command goes on working", func() bool { return len(s.read()) > before })
 }
 
 func (s *scene) read() string {
@@ -253,15 +256,13 @@ func childrenOf(t *testing.T, parent int, zombies bool) (pids []int) {
 // watchOf returns the process that watches over this redlock.
 func watchOf(t *testing.T, redlock int) (watch int) {
 	t.Helper()
-	if !wait(func() bool {
+	redistest.Eventually(t, patience, func() bool {
 		for _, pid := range childrenOf(t, redlock, false) {
 			if raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); strings.Contains(string(raw), "(watch)") {
 				watch = pid
 			}
 		}
 		return watch != 0
-	}) {
-		t.Fatal("there is no watch process")
-	}
+	}, "there is a watch process")
 	return watch
 }

@@ -79,9 +79,7 @@ func TestHazard70ACommandSurvivesAStopThatEndsWithinTheTTL(t *testing.T) {
 	s := newScene(t)
 	cmd := s.start(func(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} })
 	must(t, cmd.Process.Signal(syscall.SIGTSTP))
-	if !wait(func() bool { return isStopped(s.pids()[0]) && isStopped(cmd.Process.Pid) }) {
-		t.Fatal("not both are stopped")
-	}
+	s.until("both are stopped", func() bool { return isStopped(s.pids()[0]) && isStopped(cmd.Process.Pid) })
 	must(t, cmd.Process.Signal(syscall.SIGCONT))
 	s.grows()
 	must(t, cmd.Process.Signal(syscall.SIGTERM))
@@ -92,9 +90,7 @@ func TestHazard70ASignalReachesACommandThatIsStopped(t *testing.T) {
 	s := newScene(t)
 	cmd := s.start(nil)
 	must(t, syscall.Kill(s.pids()[0], syscall.SIGSTOP))
-	if !wait(func() bool { return isStopped(s.pids()[0]) }) {
-		t.Fatal("the command is not stopped")
-	}
+	s.until("the command is stopped", func() bool { return isStopped(s.pids()[0]) })
 	must(t, cmd.Process.Signal(syscall.SIGTERM))
 	s.exits(cmd, -int(syscall.SIGTERM))
 }
@@ -126,9 +122,7 @@ func TestHazard71AfterALongPauseTheCommandIsKilledAtOnce(t *testing.T) {
 func TestHazard72TheCommandsProcessesEndWhenRedlockDies(t *testing.T) {
 	s := newScene(t)
 	cmd := s.start(nil, "-stubborn", "-nested")
-	if !wait(func() bool { return len(s.pids()) == 2 }) {
-		t.Fatal("there is no second process")
-	}
+	s.until("there is a second process", func() bool { return len(s.pids()) == 2 })
 	must(t, cmd.Process.Kill())
 	s.endsWithItsLock()
 }

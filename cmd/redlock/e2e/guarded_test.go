@@ -23,13 +23,9 @@ func guardedMain() {
 	tty := flag.Bool("tty", false, "read a line from the terminal first")
 	cleanUp := flag.Duration("cleanup", 0, "go on for this time after the first signal")
 	life := flag.Duration("for", 24*time.Hour, "end after this time")
-	path := ""
-	flag.StringVar(&path, "log", "", "the log, unless it is an argument")
+	path := flag.String("log", "", "append to this file")
 	flag.Parse()
-	if flag.NArg() > 0 {
-		path = flag.Arg(0)
-	}
-	log, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	log, err := os.OpenFile(*path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
 	exitOn(err)
 	// Who gets an exclusive lock on the file knows that no guarded command writes.
 	exitOn(syscall.Flock(int(log.Fd()), syscall.LOCK_SH))
@@ -44,7 +40,7 @@ func guardedMain() {
 		exitOn(syscall.Setresuid(0, 0, 0))
 	}
 	if *nested {
-		cmd := exec.Command(os.Args[0], "-stubborn", path)
+		cmd := exec.Command(os.Args[0], "-stubborn", "-log", *path)
 		exitOn(cmd.Start())
 	}
 	if *tty {

@@ -25,7 +25,6 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// result is the result of a command.
 type result struct {
 	status   int
 	out, err string
@@ -46,7 +45,7 @@ func runRedlock(t *testing.T, args ...string) result {
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, &out, &said
 	began := time.Now()
 	err := cmd.Run()
-	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		t.Fatal(err)
 	}
 	return result{cmd.ProcessState.ExitCode(), out.String(), said.String(), time.Since(began)}
@@ -122,34 +121,30 @@ func TestHazard76PasswordsStayOutOfErrors(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "redlock.conf")
 	must(t, os.WriteFile(config,
 		[]byte("masters = redis://jobs:hushhush@a:1,\n  redis://jobs:hushhush@b:1?protocol=2\n"), 0o600))
-	for name, r := range map[string]result{
-		"a list on two lines":  runRedlock(t, "run", "-config", config, "-key", "k", "--", "true"),
-		"a URL as the command": runRedlock(t, "redis://jobs:hushhush@a:1"),
-		"a URL as a time": runRedlock(t, "run", "-ttl", "redis://jobs:hushhush@a:1", "-key", "k", "--",
-			"true"),
-		"a URL as a bad variable": runRedlock(t, "REDLOCK_TTL=redis://jobs:hushhush@a:1", "run", "-key", "k", "--",
-			"true"),
-		"blanks, not quoted":     runRedlock(t, "doctor", "-masters", "redis://:jobs", "hushhush@a:1"),
-		"the same, for the demo": runRedlock(t, "demo", "-masters", "redis://:jobs", "hushhush@a:1"),
-		"a blank, as a time": runRedlock(t, "run", "-ttl", "redis://:jobs hushhush@a:1", "-key", "k", "--",
-			"true"),
-		"a comma, as a time": runRedlock(t, "run", "-ttl", "redis://:jobs,hushhush@a:1", "-key", "k", "--",
-			"true"),
-		"a quote, as a time": runRedlock(t, "run", "-ttl", `redis://:jobs"hushhush@a:1`, "-key", "k", "--",
-			"true"),
-		"a line break, as a time": runRedlock(t, "run", "-ttl", "redis://:jobs\nhushhush@a:1", "-key", "k", "--",
-			"true"),
-		"a piece, as a time":   runRedlock(t, "run", "-ttl", "redis://:hushhush", "-key", "k", "--", "true"),
-		"a comma, as a switch": runRedlock(t, "run", "-try=redis://:jobs,hushhush@a:1", "-key", "k", "--", "true"),
-		"a comma, as a number": runRedlock(t, "demo", "-workers", "redis://:jobs,hushhush@a:1"),
-		"a comma, as a file":   runRedlock(t, "status", "-config", "redis://:jobs,hushhush@a:1", "k"),
-		"a comma, as an authority": runRedlock(t, "status", "-tls-ca", "redis://:jobs,hushhush@a:1", "-masters",
-			"redis://a:1", "k"),
-		"a comma, as a flag": runRedlock(t, "run", "-redis://:jobs,hushhush@a:1"),
-		"a comma, as a list": runRedlock(t, "run", "-masters", "redis://:jobs,hushhush@a:1", "-key", "k", "--",
-			"true"),
-		"a comma, as a demo's list": runRedlock(t, "demo", "-masters", "redis://:jobs,hushhush@a:1"),
+	run := func(args ...string) []string {
+		return append(append([]string{"run"}, args...), "-key", "k", "--", "true")
+	}
+	for name, args := range map[string][]string{
+		"a list on two lines":     run("-config", config),
+		"a URL as the command":    {"redis://jobs:hushhush@a:1"},
+		"a URL as a time":         run("-ttl", "redis://jobs:hushhush@a:1"),
+		"a URL as a bad variable": append([]string{"REDLOCK_TTL=redis://jobs:hushhush@a:1"}, run()...),
+		"blanks, not quoted":      {"doctor", "-masters", "redis://:jobs", "hushhush@a:1"},
+		"the same, for the demo":  {"demo", "-masters", "redis://:jobs", "hushhush@a:1"},
+		"a blank, as a time":      run("-ttl", "redis://:jobs hushhush@a:1"),
+		"a comma, as a time":      run("-ttl", "redis://:jobs,hushhush@a:1"),
+		"a quote, as a time":      run("-ttl", `redis://:jobs"hushhush@a:1`),
+		"a line break, as a time": run("-ttl", "redis://:jobs\nhushhush@a:1"),
+		"a piece, as a time":      run("-ttl", "redis://:hushhush"),
+		"a comma, as a switch":    run("-try=redis://:jobs,hushhush@a:1"),
+		"a comma, as a number":    {"demo", "-workers", "redis://:jobs,hushhush@a:1"},
+		"a comma, as a file":      {"status", "-config", "redis://:jobs,hushhush@a:1", "k"},
+		"a comma, as a CA":        {"status", "-tls-ca", "redis://:jobs,hushhush@a:1", "-masters", "redis://a:1", "k"},
+		"a comma, as a flag":      {"run", "-redis://:jobs,hushhush@a:1"},
+		"a comma, as a list":      run("-masters", "redis://:jobs,hushhush@a:1"),
+		"a comma, as the demo's":  {"demo", "-masters", "redis://:jobs,hushhush@a:1"},
 	} {
+		r := runRedlock(t, args...)
 		if r.status != 64 || strings.Contains(r.err+r.out, "hush") {
 			t.Errorf("%s: status %d, and it said %q", name, r.status, r.err)
 		}
@@ -198,12 +193,8 @@ func TestHazard76OneHungMasterDoesNotDelayTheEnd(t *testing.T) {
 	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	must(t, masters[2].Pause())
-	var urls []string
-	for _, m := range masters {
-		urls = append(urls, m.URL())
-	}
 	if !quickly(1900*time.Millisecond, func() time.Duration {
-		r := runRedlock(t, "run", "-masters", strings.Join(urls, ","), "-key", "k", "--", "true")
+		r := runRedlock(t, "run", "-masters", urlsOf(masters, ""), "-key", "k", "--", "true")
 		r.want(t, 0, "")
 		return r.took
 	}) {

@@ -91,6 +91,8 @@ func TestHoldRefusesProcessesAndDescriptorsThatItCantWaitFor(t *testing.T) {
 		"-fd 77 is no pipe":                           {"-fd", "77"},
 		"exclude each other":                          {"-fd", "0", "-pid", "1"},
 		"-pid 0 is no process":                        {"-pid", "0"},
+		"-pid -1 is no process":                       {"-pid", "-1"},
+		"-fd -1 is no pipe":                           {"-fd", "-1"},
 		"want a number":                               {"-pid", "abc"},
 	} {
 		line := "redlock " + strings.Join(append(base, args...), " ") + "; exit $?"

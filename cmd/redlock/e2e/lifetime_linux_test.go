@@ -99,7 +99,6 @@ func inside() []string {
 	return nil
 }
 
-// job are the words that run the job.
 func (l *lifetime) job() []string {
 	return []string{mustFind(l.t, "guarded"), "-cleanup", cleanUp.String(), "-for", jobTime.String(), "-log", l.log}
 }
@@ -194,9 +193,9 @@ func (l *lifetime) untilNobodyWrites() {
 	f, err := os.Open(l.log)
 	must(l.t, err)
 	defer f.Close()
-	if !wait(func() bool { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil }) {
-		l.t.Fatal("the job does not end")
-	}
+	l.until("the job has ended", func() bool {
+		return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
+	})
 }
 
 // Every ordinary run of the tests tries each attack on one job and one attack on each job; REDLOCK_SOAK=1 tries all.

@@ -53,9 +53,7 @@ func TestHazard72AProcessThatHasLeftTheGroupEndsWithTheLock(t *testing.T) {
 				if how != "deleted" { // a rival may have a deleted lock before the command learns of it
 					s.endsWithItsLock()
 				}
-				if !wait(func() bool { return ended(s.pids()[0]) }) {
-					t.Error("it does not end")
-				}
+				s.until("it has ended", func() bool { return ended(s.pids()[0]) })
 			})
 		}
 	}
@@ -96,9 +94,7 @@ func TestHazard70AProcessThatHasLeftTheGroupIsStoppedWithIt(t *testing.T) {
 			s := newScene(t)
 			cmd := s.outside(script)
 			must(t, cmd.Process.Signal(syscall.SIGTSTP))
-			if !wait(func() bool { return isStopped(s.pids()[0]) && isStopped(cmd.Process.Pid) }) {
-				t.Fatal("not both are stopped")
-			}
+			s.until("both are stopped", func() bool { return isStopped(s.pids()[0]) && isStopped(cmd.Process.Pid) })
 			must(t, cmd.Process.Signal(syscall.SIGCONT))
 			s.grows()
 			s.link.Close()
@@ -112,7 +108,7 @@ func TestLeaderOnlyLeavesOtherProcessesOfTheCommandAlone(t *testing.T) {
 	s := newScene(t)
 	cmd := s.start(func(cmd *exec.Cmd) {
 		at := slices.Index(cmd.Args, "--")
-		cmd.Args = slices.Insert(cmd.Args, at+1, "sh", "-c", `setsid "$@" & until [ -s "$3" ]; do sleep 0.1; done`,
+		cmd.Args = slices.Insert(cmd.Args, at+1, "sh", "-c", `setsid "$@" & until [ -s "$4" ]; do sleep 0.1; done`,
 			"sh")
 		cmd.Args = slices.Insert(cmd.Args, at, "-leader-only")
 	}, "-stubborn")

@@ -173,7 +173,6 @@ func TestHazard127AKeyOfManyBytesLeavesAListReadable(t *testing.T) {
 	}
 }
 
-// namesIn collects the names of fields.
 func namesIn(value any, found map[string]bool) {
 	switch v := value.(type) {
 	case []any:

@@ -45,8 +45,7 @@ func TestHazard127ANestedRunOfTheSameKeyFailsAtOnce(t *testing.T) {
 		})
 	}
 	// It is right to wait for this holder.
-	held := master.Client().Set(t.Context(), "m", "somebody-else", 1500*time.Millisecond).Err()
-	must(t, held)
+	must(t, master.Client().Set(t.Context(), "m", "somebody-else", 1500*time.Millisecond).Err())
 	runRedlock(t, "REDLOCK_MASTERS="+master.URL(), "run", "-key", "n", "--", "redlock", "run", "-key", "m", "--",
 		"echo", "done").want(t, 0, "done")
 }

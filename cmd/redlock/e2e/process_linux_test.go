@@ -38,9 +38,8 @@ func TestHazard121AProcess1EndsWithTheStatusOfItsSignal(t *testing.T) {
 			cmd := exec.Command(args[0], args[1:]...)
 			must(t, cmd.Start())
 			defer func() { _ = cmd.Process.Kill() }()
-			if !wait(func() bool { _, err := os.Stat(began); return err == nil }) {
-				t.Fatal("the command does not begin")
-			}
+			begun := func() bool { _, err := os.Stat(began); return err == nil }
+			redistest.Eventually(t, patience, begun, "the command begins")
 			must(t, syscall.Kill(childrenOf(t, cmd.Process.Pid, false)[0], sig))
 			_ = cmd.Wait()
 			if got := cmd.ProcessState.ExitCode(); got != 128+int(sig) {

@@ -7,7 +7,6 @@ import (
 	"testing"
 )
 
-// TestTheReadmesFirstCommand runs the first command in README.md.
 func TestTheReadmesFirstCommand(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "go", "run", "./cmd/redlock", "demo", "-json")

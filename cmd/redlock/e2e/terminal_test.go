@@ -138,13 +138,9 @@ func TestHazard70CtrlZStopsTheWholeJob(t *testing.T) {
 			s := newScene(t)
 			p := s.shell()
 			p.write(s.line("-nested") + redirected + "; echo ended\n")
-			if !wait(func() bool { return len(s.pids()) == 2 }) {
-				t.Fatal("there is no second process")
-			}
+			s.until("there is a second process", func() bool { return len(s.pids()) == 2 })
 			p.write(ctrlZ)
-			if !wait(func() bool { return isStopped(s.pids()[0]) && isStopped(s.pids()[1]) }) {
-				t.Fatal("the command is not stopped")
-			}
+			s.until("both are stopped", func() bool { return isStopped(s.pids()[0]) && isStopped(s.pids()[1]) })
 			p.expect("Stopped")
 			s.rival(killSlack)
 			p.write("fg\n")
@@ -160,15 +156,11 @@ func TestHazard70CtrlZStopsARedlockUnderARedlock(t *testing.T) {
 	s.eventually("works ")
 	p.write(ctrlZ)
 	p.expect("Stopped")
-	if !wait(func() bool { return isStopped(s.pids()[0]) }) {
-		t.Fatal("the command is not stopped")
-	}
+	s.until("the command is stopped", func() bool { return isStopped(s.pids()[0]) })
 	p.write("fg\n")
 	s.grows()
 	p.write(ctrlZ)
-	if !wait(func() bool { return strings.Count(p.said(), "Stopped") == 2 }) {
-		t.Fatalf("it stops only once: %q", p.said())
-	}
+	s.until("it is stopped for the second time", func() bool { return strings.Count(p.said(), "Stopped") == 2 })
 	p.write("fg\n")
 	s.grows()
 	p.write(ctrlC)
@@ -181,9 +173,7 @@ func TestHazard70CtrlZWithoutAParentToContinueDoesNotStopTheJob(t *testing.T) {
 	p := s.at("redlock", s.args()...) // the leader of its session, as under ssh -t
 	s.eventually("works ")
 	p.write(ctrlZ)
-	if !wait(func() bool { return strings.Contains(p.said(), "^Z") }) {
-		t.Fatal("the terminal did not see it")
-	}
+	p.expect("^Z")
 	s.grows()
 	s.grows()
 	p.write(ctrlC)
@@ -199,9 +189,7 @@ func TestHazard70ACommandMayAskAtTheTerminalBehindAPipe(t *testing.T) {
 	s.eventually("read the answer")
 	s.eventually("works ")
 	p.write(ctrlC)
-	if !wait(func() bool { return ended(s.pids()[0]) }) {
-		t.Error("Ctrl-C does not end it")
-	}
+	s.until("Ctrl-C has ended the command", func() bool { return ended(s.pids()[0]) })
 }
 
 func TestHazard75CtrlCStopsTheScriptAroundIt(t *testing.T) {
@@ -233,9 +221,7 @@ func TestRepeatedCtrlCEndsACommandThatIgnoresIt(t *testing.T) {
 	s.grows()
 	p.pressUntil(ctrlC, "redlock: Ctrl-C again: asked the command to end (SIGTERM)")
 	p.pressUntil(ctrlC, "redlock: Ctrl-C once more: killed the command")
-	if !wait(func() bool { return ended(s.pids()[0]) }) {
-		t.Error("it does not end")
-	}
+	s.until("the command has ended", func() bool { return ended(s.pids()[0]) })
 	p.write("echo status $?\n")
 	p.expect("status 130")
 }
@@ -256,9 +242,7 @@ func TestCtrlCsInTheForegroundGoToTheCommandAlone(t *testing.T) {
 	p.write(ctrlZ)
 	p.expect("Stopped")
 	p.write("kill %1\n")
-	if !wait(func() bool { return ended(s.pids()[0]) }) {
-		t.Error("it does not end")
-	}
+	s.until("the command has ended", func() bool { return ended(s.pids()[0]) })
 }
 
 func TestInterruptsFromAProgramDoNotEscalate(t *testing.T) {
@@ -280,9 +264,7 @@ func TestATerminalSeesHowFarABenchmarkIs(t *testing.T) {
 		p.expect(want)
 	}
 	s.exits(p.cmd, 0)
-	if !wait(func() bool { return strings.HasSuffix(p.said(), "\r\x1b[K") }) {
-		t.Errorf("the line was left: %q", p.said())
-	}
+	s.until("the line is cleared", func() bool { return strings.HasSuffix(p.said(), "\r\x1b[K") })
 	if text := readFile(t, out); !strings.Contains(text, "handoff") || strings.Contains(text, "\x1b") {
 		t.Errorf("printed was %q", text)
 	}

@@ -3,7 +3,6 @@ package benchmark
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -28,8 +27,7 @@ type Keys struct {
 	// Prefix is the beginning of all keys of the run. The keys of wait queues and tokens have it after
 	// "redlock:queue:{" and "redlock:token:{".
 	Prefix string `json:"prefix"`
-	// Made is the greatest number of locks on one master.
-	Made int `json:"made"`
+	Made   int    `json:"made"` // the greatest number of locks on one master
 	// Left is the number of keys that are left on all answering masters together after the removal: 0 unless the user
 	// may not remove keys.
 	Left int `json:"left"`
@@ -55,22 +53,16 @@ func (r *run) keys() (keys []string, locks int) {
 // clean closes the Lockers, which releases their locks. It then removes all keys from all masters and checks that they
 // are gone. It works even if the run was interrupted.
 func (r *run) clean() Keys {
-	var all sync.WaitGroup
 	soon, stop := context.WithTimeout(context.Background(), closeTimeout)
 	defer stop()
-	for _, l := range append([]*redlock.Locker{r.target.Locker}, r.target.Contenders...) {
-		all.Go(func() { _ = l.Close(soon) }) // keys in its error are removed next, or reported
-	}
-	all.Wait()
+	lockers := append([]*redlock.Locker{r.target.Locker}, r.target.Contenders...)
+	atOnce(len(lockers), func(i int) { _ = lockers[i].Close(soon) }) // keys in its error are removed next, or reported
 	names, locks := r.keys()
 	k := Keys{Prefix: r.prefix, Made: locks}
 	ctx, cancel := context.WithTimeout(context.Background(), cleanTimeout)
 	defer cancel()
 	left, errs := make([]int, len(r.target.Masters)), make([]error, len(r.target.Masters))
-	for i, m := range r.target.Masters {
-		all.Go(func() { left[i], errs[i] = remove(ctx, m.Client(), names) })
-	}
-	all.Wait()
+	atOnce(len(left), func(i int) { left[i], errs[i] = remove(ctx, r.target.Masters[i].Client(), names) })
 	for i, m := range r.target.Masters {
 		k.Left += left[i]
 		if errs[i] != nil {

@@ -81,29 +81,26 @@ func (j Judgement) Check() error {
 			return fmt.Errorf("-judge: %s is there twice", q)
 		}
 	}
-	if len(j.Quantiles) == 0 {
-		return errors.New("-judge: want at least one of p50, p90, p99 and p99.9")
-	}
 	return nil
 }
 
 // Comparable returns the reason why reports with these settings can't be compared; nil if they can.
 func Comparable(old, now Settings) error {
 	var differ []string
-	add := func(name string, same bool, a, b any) {
-		if !same {
+	add := func(name string, a, b any) {
+		if a != b {
 			differ = append(differ, fmt.Sprintf("%s (%v, then %v)", name, a, b))
 		}
 	}
-	add("loop", old.Loop == now.Loop, old.Loop, now.Loop)
-	add("-rate", old.Rate == now.Rate, old.Rate, now.Rate)
-	add("-window", old.Window == now.Window, seconds(old.Window), seconds(now.Window))
-	add("-workers", old.Workers == now.Workers, old.Workers, now.Workers)
-	add("-contenders", old.Contenders == now.Contenders, old.Contenders, now.Contenders)
-	add("-ops", old.Ops == now.Ops, old.Ops, now.Ops)
-	add("-ttl", old.TTL == now.TTL, seconds(old.TTL), seconds(now.TTL))
-	add("-fenced", old.Fenced == now.Fenced, old.Fenced, now.Fenced)
-	add("the number of masters", old.Masters == now.Masters, old.Masters, now.Masters)
+	add("loop", old.Loop, now.Loop)
+	add("-rate", old.Rate, now.Rate)
+	add("-window", seconds(old.Window), seconds(now.Window))
+	add("-workers", old.Workers, now.Workers)
+	add("-contenders", old.Contenders, now.Contenders)
+	add("-ops", old.Ops, now.Ops)
+	add("-ttl", seconds(old.TTL), seconds(now.TTL))
+	add("-fenced", old.Fenced, now.Fenced)
+	add("the number of masters", old.Masters, now.Masters)
 	if len(differ) > 0 {
 		return fmt.Errorf("they were measured in different ways: %s", strings.Join(differ, ", "))
 	}
@@ -236,8 +233,10 @@ func notes(old, now *Report) (notes []string) {
 			notes = append(notes, fmt.Sprintf("%s: %s, then %s", what, a, b))
 		}
 	}
-	add("masters", names(old), names(now))
-	add("masters that did not answer", down(old), down(now))
+	all := func(Master) bool { return true }
+	isDown := func(m Master) bool { return !m.Usable }
+	add("masters", names(old, all), names(now, all))
+	add("masters that did not answer", names(old, isDown), names(now, isDown))
 	add("machine", fmt.Sprintf("%s, %d CPUs", old.Platform, old.CPUs),
 		fmt.Sprintf("%s, %d CPUs", now.Platform, now.CPUs))
 	add("redlock", old.Version, now.Version)
@@ -245,23 +244,12 @@ func notes(old, now *Report) (notes []string) {
 	return notes
 }
 
-func names(r *Report) string {
+func names(r *Report, is func(Master) bool) string {
 	var names []string
 	for _, m := range r.Masters {
-		names = append(names, m.Name)
-	}
-	return strings.Join(names, " ")
-}
-
-func down(r *Report) string {
-	var names []string
-	for _, m := range r.Masters {
-		if !m.Usable {
+		if is(m) {
 			names = append(names, m.Name)
 		}
 	}
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, " ")
+	return cmp.Or(strings.Join(names, " "), "none")
 }

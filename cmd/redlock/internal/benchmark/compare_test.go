@@ -112,22 +112,9 @@ func TestSlowerResultsAreFound(t *testing.T) {
 
 // A ratio of means would call this slower, because one round of ten had a disturbance.
 func TestOneBadRoundIsNoVerdict(t *testing.T) {
-	random := rand.New(rand.NewPCG(9, 10))
-	quiet := func() *benchmark.Report {
-		r := noisy(random, 10, 1)
-		for i := range r.Measures {
-			for n := range r.Measures[i].Rounds {
-				value := 200 + random.Float64()
-				r.Measures[i].Rounds[n].P50 = &value
-			}
-		}
-		return r
-	}
-	old, now := quiet(), quiet()
-	bad := 20000.0
+	now, bad := steady(10, 200), 20000.0
 	now.Measures[3].Rounds[4].P50 = &bad
-	if c := compare(old, now, benchmark.Judgement{Quantiles: []string{"p50"}, Worse: 0.1}); c.Verdict !=
-		benchmark.NotSlower {
+	if c := compare(steady(10, 200), now, usual); c.Verdict != benchmark.NotSlower {
 		t.Errorf("%+v", c)
 	}
 }
@@ -138,8 +125,8 @@ func TestADifferenceThatDoesNotMatterIsNotSlower(t *testing.T) {
 	if c.Verdict != benchmark.NotSlower || c.Rows[0].Verdict != benchmark.Small || c.Rows[0].Adjusted > 0.05 {
 		t.Errorf("5%% more is %+v", c.Rows[0])
 	}
-	if c := compare(old, now, benchmark.Judgement{Quantiles: usual.Quantiles, Worse: 0.04}); c.Verdict !=
-		benchmark.Slower {
+	c = compare(old, now, benchmark.Judgement{Quantiles: usual.Quantiles, Worse: 0.04})
+	if c.Verdict != benchmark.Slower {
 		t.Errorf("5%% more, where 4%% matter, is %q", c.Verdict)
 	}
 }

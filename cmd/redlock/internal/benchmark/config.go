@@ -27,25 +27,17 @@ const (
 
 // Config has the settings of a run. Every field except Pause, Rate, Fenced, Prefix and Unlimited is required.
 type Config struct {
-	// Rounds is how often each part is measured, for Window at a time.
-	Rounds int
-	Window time.Duration
-	// Pause is the time between two rounds. It lets rounds see more variation.
-	Pause time.Duration
-	// Workers take separate locks, in the free parts. Contenders want the same lock, each with a separate Locker.
-	Workers, Contenders int
-	// Rate is how many operations begin a second in an open loop; 0: a closed loop.
-	Rate float64
-	// Ops is how many operations may begin a second; 0 with Unlimited means any number.
-	Ops int
-	// TTL is the ttl of all locks.
-	TTL time.Duration
-	// Fenced makes acquisitions ask for a fencing token.
-	Fenced bool
-	// Prefix is the beginning of all keys; a random part follows.
-	Prefix string
-	// Unlimited lifts MaxOps, MaxWorkers and MaxTime.
-	Unlimited bool
+	Rounds     int           // how often each part is measured
+	Window     time.Duration // for so long each time
+	Pause      time.Duration // between two rounds; lets rounds see more variation
+	Workers    int           // take separate locks, in the free parts
+	Contenders int           // want the same lock, each with a separate Locker
+	Rate       float64       // operations that begin a second in an open loop; 0: a closed loop
+	Ops        int           // operations that may begin a second; 0 with Unlimited: any number
+	TTL        time.Duration // of all locks
+	Fenced     bool          // acquisitions ask for a fencing token
+	Prefix     string        // the beginning of all keys; a random part follows
+	Unlimited  bool          // lifts MaxOps, MaxWorkers and MaxTime
 }
 
 // parts are the kinds of window, in the order of the first round.

@@ -23,9 +23,9 @@ type Histogram struct {
 	min, max time.Duration
 }
 
-// bucketOf returns the bucket of a duration: its highest precision+1 bits, and the number of bits below.
+// bucketOf returns the bucket of a duration up to longest: its highest precision+1 bits, and the number of bits below.
 func bucketOf(d time.Duration) int {
-	v := uint64(min(max(d, 0), longest))
+	v := uint64(d)
 	shift := max(bits.Len64(v)-precision-1, 0)
 	return shift<<precision + int(v>>shift)
 }

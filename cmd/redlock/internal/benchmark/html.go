@@ -66,7 +66,6 @@ part of the axis of time; within a row their heights are in proportion.</p>
 	return err
 }
 
-// comparison writes how the report differs from those before.
 func (p *htmlPage) comparison(c *Comparison) {
 	p.WriteString("<h2>Compared with ")
 	for i, file := range c.Old {

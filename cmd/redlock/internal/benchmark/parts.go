@@ -61,28 +61,22 @@ func (w *window) play(ctx context.Context, part int) {
 
 // roundTrips pings every master that can be used, one PING at a time each.
 func (w *window) roundTrips(ctx context.Context) {
-	var all sync.WaitGroup
-	for i, m := range w.target.Masters {
+	atOnce(len(w.target.Masters), func(i int) {
 		if !w.usable(i) {
-			continue
+			return
 		}
+		m := w.target.Masters[i]
 		pings, s := newPace(w.config, 1, time.Now(), w.length), w.series[roundTrip+" "+m.Name()]
-		all.Go(func() {
-			w.loop(ctx, pings, s, func(from time.Time) error {
-				w.operations.Add(1)
-				err := m.Client().Ping(ctx).Err()
-				s.note(ctx, time.Since(from), err)
-				return err
-			})
+		w.loop(ctx, pings, s, func(from time.Time) error {
+			return w.timed(ctx, s, from, func() error { return m.Client().Ping(ctx).Err() })
 		})
-	}
-	all.Wait()
+	})
 }
 
 // free has workers take and release locks that no one else wants.
 func (w *window) free(ctx context.Context) {
 	cycles := newPace(w.config, cycleOps, time.Now(), w.length)
-	w.workers(w.config.Workers, func(worker int) {
+	atOnce(w.config.Workers, func(worker int) {
 		n := 0
 		w.loop(ctx, cycles, w.series[acquireFree], func(from time.Time) error {
 			n++
@@ -99,7 +93,7 @@ func (w *window) free(ctx context.Context) {
 // renewals has workers extend locks, each worker its own.
 func (w *window) renewals(ctx context.Context) {
 	extensions := newPace(w.config, 1, time.Now(), w.length)
-	w.workers(w.config.Workers, func(worker int) {
+	atOnce(w.config.Workers, func(worker int) {
 		var lock *redlock.Lock
 		w.loop(ctx, extensions, w.series[renew], func(from time.Time) (err error) {
 			if lock == nil || lock.Err() != nil {
@@ -112,10 +106,7 @@ func (w *window) renewals(ctx context.Context) {
 					from = time.Now() // the extension alone is measured
 				}
 			}
-			w.operations.Add(1)
-			err = lock.Extend(ctx, w.config.TTL)
-			w.series[renew].note(ctx, time.Since(from), err)
-			return err
+			return w.timed(ctx, w.series[renew], from, func() error { return lock.Extend(ctx, w.config.TTL) })
 		})
 		if lock != nil {
 			_ = lock.Release(ctx) // the end of the run removes the rest
@@ -129,7 +120,7 @@ func (w *window) contended(ctx context.Context) {
 	cycles := newPace(w.config, cycleOps, time.Now(), w.length)
 	taken := w.series[acquireContended]
 	between := &relay{handoffs: w.series[handoff], overlaps: &w.overlaps}
-	w.workers(w.config.Contenders, func(i int) {
+	atOnce(w.config.Contenders, func(i int) {
 		cycle := func(from time.Time) error {
 			wanted := time.Now()
 			lock, err := w.acquire(ctx, w.target.Contenders[i], contendedKey(w.prefix), from, taken)
@@ -157,8 +148,8 @@ func (w *window) contended(ctx context.Context) {
 
 func (w *window) pacedOpen() bool { return w.config.Rate > 0 }
 
-// workers runs n workers, and waits for all.
-func (w *window) workers(n int, work func(i int)) {
+// atOnce works for each of n at the same time, and waits for all.
+func atOnce(n int, work func(i int)) {
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() { work(i) })
@@ -187,6 +178,14 @@ func (w *window) loop(ctx context.Context, p *pace, s *series, do func(from time
 	}
 }
 
+// timed does one operation, which counts from this time.
+func (w *window) timed(ctx context.Context, s *series, from time.Time, do func() error) error {
+	w.operations.Add(1)
+	err := do()
+	s.note(ctx, time.Since(from), err)
+	return err
+}
+
 func (w *window) acquire(ctx context.Context, l *redlock.Locker, key string, from time.Time, s *series) (*redlock.Lock,
 	error,
 ) {
@@ -197,11 +196,7 @@ func (w *window) acquire(ctx context.Context, l *redlock.Locker, key string, fro
 }
 
 func (w *window) release(ctx context.Context, lock *redlock.Lock, s *series) error {
-	w.operations.Add(1)
-	from := time.Now()
-	err := lock.Release(ctx)
-	s.note(ctx, time.Since(from), err)
-	return err
+	return w.timed(ctx, s, time.Now(), func() error { return lock.Release(ctx) })
 }
 
 // relay watches the lock as it changes hands.

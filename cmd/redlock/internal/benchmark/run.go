@@ -52,7 +52,6 @@ type Progress struct {
 // ErrNoQuorum matches the error of a run that could not measure because there was no quorum.
 var ErrNoQuorum = errors.New("too few masters can be used")
 
-// run is a measurement in progress.
 type run struct {
 	config  Config
 	target  Target
@@ -101,16 +100,13 @@ func (r *run) survey(ctx context.Context) {
 	r.why = make([]error, len(r.target.Masters))
 	ctx, cancel := context.WithTimeout(ctx, surveyTimeout)
 	defer cancel()
-	var all sync.WaitGroup
-	for i, m := range r.target.Masters {
-		all.Go(func() {
-			// Its error says more than that of the client, such as that a password is needed.
-			if _, r.why[i] = m.Ask(ctx, single.Request{Op: single.Inspect, Keys: []string{r.prefix}}); r.why[i] == nil {
-				r.why[i] = m.Client().Ping(ctx).Err()
-			}
-		})
-	}
-	all.Wait()
+	atOnce(len(r.why), func(i int) {
+		m := r.target.Masters[i]
+		// Its error says more than that of the client, such as that a password is needed.
+		if _, r.why[i] = m.Ask(ctx, single.Request{Op: single.Inspect, Keys: []string{r.prefix}}); r.why[i] == nil {
+			r.why[i] = m.Client().Ping(ctx).Err()
+		}
+	})
 }
 
 func (r *run) usable(i int) bool { return r.why[i] == nil }
@@ -232,7 +228,6 @@ func (w *window) keep(part int) {
 	}
 }
 
-// report returns the results of the run.
 func (r *run) report() *Report {
 	report := &Report{
 		Format: reportFormat, Time: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(),
@@ -251,7 +246,6 @@ func (r *run) report() *Report {
 	return report
 }
 
-// masters returns the report's entries for the masters.
 func (r *run) masters() (masters []Master) {
 	for i, m := range r.target.Masters {
 		masters = append(masters, Master{Name: m.Name(), Usable: r.usable(i), Error: r.text(r.why[i])})

@@ -41,7 +41,6 @@ func (s *series) note(ctx context.Context, took time.Duration, err error) {
 // errCutOff ends a window with operations that do not end.
 var errCutOff = errors.New("it had not ended when the window was long over")
 
-// round returns the series in numbers.
 func (s *series) round() Round {
 	s.mu.Lock()
 	defer s.mu.Unlock()

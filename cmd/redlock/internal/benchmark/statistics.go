@@ -39,11 +39,7 @@ func mannWhitney(a, b []float64) float64 {
 // rank. It also returns the number of values in each tie.
 func doubledRanks(a, b []float64) (ranks, ties []int) {
 	all := slices.Concat(a, b)
-	order := make([]int, len(all))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(all[i], all[j]) })
+	order := ascending(all)
 	ranks = make([]int, len(all))
 	for from := 0; from < len(order); {
 		to := from
@@ -57,6 +53,16 @@ func doubledRanks(a, b []float64) (ranks, ties []int) {
 		from = to
 	}
 	return ranks, ties
+}
+
+// ascending returns the indices of the values, that of the least one first.
+func ascending(values []float64) []int {
+	order := make([]int, len(values))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(values[i], values[j]) })
+	return order
 }
 
 // exactP counts the choices of n ranks with a sum at least as far from the mean as sum.
@@ -153,13 +159,8 @@ func center(values []float64) Center {
 // a false alarm likely. With it, the probability of even one false alarm among adjusted values below 0.05 is below
 // 0.05.
 func holm(p []float64) []float64 {
-	order := make([]int, len(p))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(p[i], p[j]) })
 	adjusted, least := make([]float64, len(p)), 0.0
-	for rank, i := range order {
+	for rank, i := range ascending(p) {
 		least = max(least, min(p[i]*float64(len(p)-rank), 1))
 		adjusted[i] = least
 	}

@@ -57,14 +57,11 @@ const (
 
 // Config describes the command.
 type Config struct {
-	// Argv is the program and its arguments.
-	Argv []string
-	// Env is the command's whole environment.
-	Env []string
+	Argv []string // the program and its arguments
+	Env  []string // the command's whole environment
 	// Mark is an entry of Env that no other command has. On Linux it identifies processes that have left the job's
 	// group. It may be a secret.
-	Mark string
-	// Standard input, output and error.
+	Mark                  string
 	Stdin, Stdout, Stderr *os.File
 }
 

@@ -25,7 +25,7 @@ type platform struct {
 	mark     string
 
 	mu     sync.Mutex
-	halted *marked // processes outside the group that Suspend has stopped; nil: none
+	halted marked // processes outside the group that Suspend has stopped
 }
 
 // maxScriptLine is the length of a script's first line that Linux reads.
@@ -205,9 +205,7 @@ func (p *Process) halt() error {
 	halted := stopMarked(p.mark, p.Group())
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.halted != nil {
-		p.halted.forget() // they are stopped, so they are among the new ones
-	}
+	p.halted.forget() // they are stopped, so they are among the new ones
 	p.halted = halted
 	return err
 }
@@ -215,13 +213,8 @@ func (p *Process) halt() error {
 func (p *Process) resumeHalted() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.halted == nil {
-		return nil
-	}
-	err := p.halted.signal(syscall.SIGCONT)
-	p.halted.forget()
-	p.halted = nil
-	return err
+	defer p.halted.forget()
+	return p.halted.signal(syscall.SIGCONT)
 }
 
 // signalGroup does nothing without a group: kill(2) with 0 would signal this program's group.
@@ -243,6 +236,12 @@ func signalGroup(group int, sig os.Signal) error {
 // groupLeft reports whether the group has any process left. An ended process counts until its parent has reaped it.
 func groupLeft(group int) bool {
 	return group > 0 && !errors.Is(syscall.Kill(-group, 0), syscall.ESRCH)
+}
+
+// isIn reports whether the group has this process.
+func isIn(group, pid int) bool {
+	in, err := unix.Getpgid(pid)
+	return err == nil && in == group
 }
 
 func (p *Process) tellStop(sig os.Signal) {

@@ -2,6 +2,7 @@ package child
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -24,10 +25,10 @@ const againAtMost = 10
 
 // own are children of this program that the command did not start. They are the watch, and children that this program
 // had before: a shell with background jobs can become this program by exec.
-var own struct {
+var own = struct {
 	sync.Mutex
 	pids map[int]bool
-}
+}{pids: make(map[int]bool)}
 
 // startOwn starts a child that does not belong to the command.
 func startOwn(start func() (pid int, err error)) error {
@@ -35,18 +36,9 @@ func startOwn(start func() (pid int, err error)) error {
 	defer own.Unlock()
 	pid, err := start()
 	if err == nil {
-		ownLocked(pid)
-	}
-	return err
-}
-
-func ownLocked(pids ...int) {
-	if own.pids == nil {
-		own.pids = make(map[int]bool)
-	}
-	for _, pid := range pids {
 		own.pids[pid] = true
 	}
+	return err
 }
 
 func isOwn(pid int) bool {
@@ -70,7 +62,9 @@ func adopt() error {
 	}
 	own.Lock()
 	defer own.Unlock()
-	ownLocked(children()...)
+	for _, pid := range children() {
+		own.pids[pid] = true
+	}
 	return nil
 }
 
@@ -168,11 +162,7 @@ func (p *Process) Left(atMost int) (names []string, n int) {
 
 // nameOf returns the name of a process's program, in a form that is safe to print.
 func nameOf(pid int) string {
-	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-	if err != nil {
-		return "a process"
-	}
-	quoted := strconv.QuoteToASCII(string(bytes.TrimSpace(name)))
+	quoted := strconv.QuoteToASCII(cmp.Or(commOf(pid), "a process"))
 	return quoted[1 : len(quoted)-1]
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -54,19 +55,17 @@ func KinGone(pid int) (<-chan struct{}, error) {
 
 // kinOf returns a living process with this value in this field of statOf; 0 if there is none.
 func kinOf(field int, id string) int {
-	own, _ := os.ReadFile("/proc/self/comm")
+	own := commOf(os.Getpid())
 	for _, pid := range processes() {
 		fields := statOf(pid)
 		if pid == os.Getpid() || len(fields) <= field || string(fields[field]) != id ||
 			bytes.ContainsAny(fields[state], "ZX") {
 			continue
 		}
-		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 		words, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if bytes.Equal(name, own) && bytes.Contains(words, []byte("\x00hold\x00")) {
-			continue
+		if commOf(pid) != own || !bytes.Contains(words, []byte("\x00hold\x00")) {
+			return pid
 		}
-		return pid
 	}
 	return 0
 }
@@ -85,4 +84,31 @@ func untilEnded(pid int) {
 			return
 		}
 	}
+}
+
+// Above reports whether another process with this program's name started this program, directly or through others.
+func Above() bool {
+	own := commOf(os.Getpid())
+	for pid := os.Getppid(); pid > 0; pid = parentOf(pid) {
+		if own != "" && commOf(pid) == own {
+			return true
+		}
+	}
+	return false
+}
+
+// commOf returns the name of a process's program; "" if the process is gone or hidden.
+func commOf(pid int) string {
+	name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	return strings.TrimSuffix(string(name), "\n")
+}
+
+// parentOf returns 0 if there is no parent, or none that is visible from here.
+func parentOf(pid int) int {
+	fields := statOf(pid)
+	if len(fields) <= parent {
+		return 0
+	}
+	above, _ := strconv.Atoi(string(fields[parent])) // it is a number
+	return above
 }

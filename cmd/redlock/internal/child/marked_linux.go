@@ -117,7 +117,6 @@ func (m *marked) signal(sig os.Signal) (failed error) {
 	return failed
 }
 
-// forget closes the found processes.
 func (m *marked) forget() {
 	for _, p := range m.open {
 		_ = p.Release() // frees a descriptor
@@ -125,17 +124,14 @@ func (m *marked) forget() {
 	m.open = nil
 }
 
-// outside forgets the processes of the group.
 func (m *marked) outside(group int) {
-	kept := m.open[:0]
-	for _, p := range m.open {
-		if in, err := syscall.Getpgid(p.Pid); err == nil && in == group {
+	m.open = slices.DeleteFunc(m.open, func(p *os.Process) bool {
+		in := isIn(group, p.Pid)
+		if in {
 			_ = p.Release()
-			continue
 		}
-		kept = append(kept, p)
-	}
-	m.open = kept
+		return in
+	})
 }
 
 // killMarked kills all processes that have the entry, and all that look finds.
@@ -159,7 +155,7 @@ func askMarked(entry string, group int, sig os.Signal) error {
 // them passes the signal on to its own command.
 func (p *Process) signalLeft(sig os.Signal) error {
 	m := marked{entry: []byte(p.mark), look: func(pid int, entry []byte) answer {
-		if in, err := syscall.Getpgid(pid); err == nil && in == p.pid && descends(pid) {
+		if isIn(p.pid, pid) && descends(pid) {
 			return yes
 		}
 		return has(pid, entry)
@@ -187,16 +183,16 @@ func markedLeft(entry string) bool {
 // stopMarked stops all processes that have the entry and are not in the group, and returns them. The group has been
 // sent SIGSTOP already. stopMarked signals a process only after all earlier ones stand still. Otherwise a shell with
 // job control could find its job stopped, and would act on that when it continues.
-func stopMarked(entry string, group int) *marked {
-	m := &marked{entry: []byte(entry)}
+func stopMarked(entry string, group int) marked {
+	m := marked{entry: []byte(entry)}
 	end := time.Now().Add(standTime)
 	for _, pid := range processes() {
-		if in, err := syscall.Getpgid(pid); err == nil && in == group {
+		if isIn(group, pid) {
 			untilStopped(pid, end)
 		}
 	}
 	_ = m.find(func(p *os.Process) error {
-		if in, err := syscall.Getpgid(p.Pid); err == nil && in == group {
+		if isIn(group, p.Pid) {
 			return nil // was stopped with its group
 		}
 		defer untilStopped(p.Pid, end)

@@ -17,7 +17,6 @@ import (
 	"github.com/seed-624411e5/redlock/internal/soak"
 )
 
-// sleeper starts a process with this environment.
 func sleeper(t *testing.T, environ ...string) *exec.Cmd {
 	t.Helper()
 	path, err := exec.LookPath("sleep")
@@ -59,7 +58,8 @@ func TestTheProcessesOfTheGroupGetOneSIGTERM(t *testing.T) {
 	if err := askMarked(mark, syscall.Getpgrp(), syscall.SIGTERM); err != nil || !markedLeft(mark) {
 		t.Errorf("it got the signal although it is in this test's group (%v)", err)
 	}
-	stopMarked(mark, syscall.Getpgrp()).forget()
+	stopped := stopMarked(mark, syscall.Getpgrp())
+	stopped.forget()
 	if err := askMarked(mark, syscall.Getpgrp()+1, syscall.SIGTERM); err != nil {
 		t.Error(err)
 	}
@@ -120,12 +120,6 @@ func allGone(mark string) bool {
 		}
 	}
 	return gone == 10
-}
-
-func BenchmarkMarkedLeft(b *testing.B) {
-	for b.Loop() {
-		markedLeft("MARK=nobody")
-	}
 }
 
 // On a busy machine an exec takes long. Until it is over the process has no environment, and no one can tell whether it

@@ -29,7 +29,7 @@ func Start(cfg Config) (*Process, error) {
 	return p, nil
 }
 
-// Begin does nothing: the command has already begun.
+// Begin has nothing to do: the command has already begun.
 func (p *Process) Begin(time.Duration) error { return nil }
 
 // RunExec is not needed on this system.
@@ -38,56 +38,38 @@ func RunExec([]string) (status int, err error) { return cantRun, errors.ErrUnsup
 // Group is the command's process id.
 func (p *Process) Group() int { return p.process.Pid }
 
-// Signal does nothing: the command has already got the signal from the console.
-func (p *Process) Signal(os.Signal) error { return nil }
-
-// SignalOutside does nothing.
-func (p *Process) SignalOutside(os.Signal) error { return nil }
-
-// Left is not asked.
-func (p *Process) Left(int) (names []string, n int) { return nil, 0 }
+// Kill ends the command at once.
+func (p *Process) Kill() error { return p.process.Kill() }
 
 // Terminate kills the command: there is no signal to ask for its end.
 func (p *Process) Terminate() error { return p.Kill() }
 
-// Kill ends the command at once.
-func (p *Process) Kill() error { return p.process.Kill() }
+// These have nothing to do, because the command has already got its signal from the console, and there is no job
+// control.
 
-// HasTerminal is false: there is no job control on this system.
-func (p *Process) HasTerminal() bool { return false }
-
-// GiveTerminal does nothing.
-func (p *Process) GiveTerminal() bool { return false }
-
-// TakeTerminal does nothing.
-func (p *Process) TakeTerminal() bool { return false }
-
-// RestoreTerminal does nothing.
-func (p *Process) RestoreTerminal() {}
-
-// Suspend does nothing.
-func (p *Process) Suspend(bool) error { return nil }
+func (p *Process) Signal(os.Signal) error           { return nil }
+func (p *Process) SignalOutside(os.Signal) error    { return nil }
+func (p *Process) Left(int) (names []string, n int) { return nil, 0 }
+func (p *Process) HasTerminal() bool                { return false }
+func (p *Process) GiveTerminal() bool               { return false }
+func (p *Process) TakeTerminal() bool               { return false }
+func (p *Process) RestoreTerminal()                 {}
+func (p *Process) Suspend(bool) error               { return nil }
+func WantsTerminal(os.Signal) bool                  { return false }
+func InForeground() bool                            { return true }
+func HearsKeyboard() bool                           { return false }
+func IgnoreTerminalInput()                          {}
+func WriteErrors()                                  {}
 
 // Watch does nothing on this system.
 type Watch struct{}
 
-// StartWatch does nothing.
-func StartWatch() (*Watch, error) { return &Watch{}, nil }
-
-// Ended never closes.
+func StartWatch() (*Watch, error)       { return &Watch{}, nil }
 func (w *Watch) Ended() <-chan struct{} { return nil }
-
-// Worked is not asked.
-func (w *Watch) Worked() bool { return false }
-
-// Tell does nothing.
-func (w *Watch) Tell(Order) {}
-
-// Dismiss does nothing.
-func (w *Watch) Dismiss() {}
-
-// RunWatch does nothing.
-func RunWatch(_, _ *os.File) {}
+func (w *Watch) Worked() bool           { return false }
+func (w *Watch) Tell(Order)             {}
+func (w *Watch) Dismiss()               {}
+func RunWatch(_, _ *os.File)            {}
 
 var began = time.Now()
 
@@ -100,11 +82,8 @@ func DieOf(os.Signal, bool) {}
 // noSignal is a signal that never comes.
 type noSignal string
 
-// String implements os.Signal.
 func (s noSignal) String() string { return string(s) }
-
-// Signal implements os.Signal.
-func (noSignal) Signal() {}
+func (noSignal) Signal()          {}
 
 // The signals of job control. This system has none of them.
 const (
@@ -120,18 +99,3 @@ func Forwarded() []os.Signal { return []os.Signal{os.Interrupt} }
 
 // Ends reports whether sig is meant to end a program.
 func Ends(sig os.Signal) bool { return sig == os.Interrupt }
-
-// InForeground is true: there is no job control on this system.
-func InForeground() bool { return true }
-
-// HearsKeyboard is false: the command itself gets the signal from the console.
-func HearsKeyboard() bool { return false }
-
-// IgnoreTerminalInput does nothing.
-func IgnoreTerminalInput() {}
-
-// WantsTerminal is false on this system.
-func WantsTerminal(os.Signal) bool { return false }
-
-// WriteErrors does nothing: this is the default on this system.
-func WriteErrors() {}

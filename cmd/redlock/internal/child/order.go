@@ -9,14 +9,10 @@ import (
 
 // Order is a message to a [Watch].
 type Order struct {
-	// Group is the process group to kill; 0: none.
-	Group int
-	// Deadline is the time of the kill, by [Now], unless another order moves it.
-	Deadline time.Duration
-	// Grace is how long the group may go on when this program is gone, but not beyond the deadline.
-	Grace time.Duration
-	// Mark is the [Config]'s: the watch also kills processes that have it. With "" it kills none.
-	Mark string
+	Group    int           // the process group to kill; 0: none
+	Deadline time.Duration // the time of the kill, by [Now], unless another order moves it
+	Grace    time.Duration // how long the group may go on when this program is gone, but not beyond the deadline
+	Mark     string        // the [Config]'s: the watch also kills processes that have it; "": none
 }
 
 const (

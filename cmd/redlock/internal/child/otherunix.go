@@ -79,4 +79,4 @@ func (*marked) forget()                {}
 func killMarked(string, any) error           { return nil }
 func askMarked(string, int, os.Signal) error { return nil }
 func markedLeft(string) bool                 { return false }
-func stopMarked(string, int) *marked         { return nil }
+func stopMarked(string, int) marked          { return marked{} }

@@ -67,9 +67,6 @@ func IgnoreTerminalInput() { signal.Ignore(syscall.SIGTTIN) }
 
 // isTerminal reports whether f is this program's controlling terminal.
 func isTerminal(f *os.File) bool {
-	if f == nil {
-		return false
-	}
 	_, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
 	return err == nil
 }
@@ -137,18 +134,10 @@ func (p *Process) Suspend(all bool) error {
 		err = errors.Join(err, syscall.Kill(0, Stop))
 	}
 	stop := syscall.SIGTTIN
-	if parent := os.Getppid(); sessionOf(parent) == sessionOf(0) && groupOf(parent) != unix.Getpgrp() {
+	if parent := os.Getppid(); sessionOf(parent) == sessionOf(0) && !isIn(unix.Getpgrp(), parent) {
 		stop = syscall.SIGSTOP
 	}
 	return errors.Join(err, syscall.Kill(os.Getpid(), stop))
-}
-
-func groupOf(pid int) int {
-	group, err := unix.Getpgid(pid)
-	if err != nil {
-		return -1
-	}
-	return group
 }
 
 func sessionOf(pid int) int {

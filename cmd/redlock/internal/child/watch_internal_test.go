@@ -5,6 +5,7 @@ package child
 import (
 	"errors"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -46,13 +47,8 @@ func TestOrdersAreReadAsTheyAreWritten(t *testing.T) {
 			for o := range orders {
 				got = append(got, o)
 			}
-			if len(got) != len(c.want) {
-				t.Fatalf("orders %v, want %v", got, c.want)
-			}
-			for i := range got {
-				if got[i] != c.want[i] {
-					t.Errorf("order %d is %v, want %v", i, got[i], c.want[i])
-				}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("orders %v, want %v", got, c.want)
 			}
 		})
 	}
@@ -84,7 +80,6 @@ func watching(t *testing.T, test func(w *watched)) {
 
 func (w *watched) now() time.Duration { return time.Since(w.began) + time.Duration(w.suspended.Load()) }
 
-// passes lets the time go on.
 func (w *watched) passes(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -196,8 +191,8 @@ func group(t *testing.T, script string) (pid int, ended <-chan error) {
 
 func diedOf(t *testing.T, err error) syscall.Signal {
 	t.Helper()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) {
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok {
 		t.Fatalf("it ended with %v", err)
 	}
 	return exit.Sys().(syscall.WaitStatus).Signal()

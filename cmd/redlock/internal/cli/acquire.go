@@ -32,7 +32,7 @@ type taker struct {
 	lockFlags
 	masters  masterFlags
 	log      *journal
-	record   *record
+	record   record
 	signals  chan os.Signal
 	renewals renewals
 	unwanted <-chan struct{} // closed when the lock is no longer wanted; nil: never
@@ -306,7 +306,6 @@ type heldError struct {
 	err  error
 }
 
-// Error implements error.
 func (e *heldError) Error() string { return e.text }
 
 func (e *heldError) Unwrap() error { return e.err }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -42,8 +41,8 @@ The exit status is 0 if no row is slower; 1 if one is, or two clients held the l
     70  a row is UNKNOWN, or keys could not be removed
     74  a result could not be written
     78  -generation is two or more behind`,
-		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
-			b := &bench{judgement: benchmark.Judgement{Worse: 0.1}, confirm: 2}
+		setup: func(fs *flag.FlagSet) action {
+			b := &bench{judgement: benchmark.Judgement{Quantiles: []string{"p50", "p90"}, Worse: 0.1}, confirm: 2}
 			b.masters.define(fs)
 			b.define(fs)
 			return b.run
@@ -55,7 +54,7 @@ type bench struct {
 	masters    masterFlags
 	config     benchmark.Config
 	judgement  benchmark.Judgement
-	judge, old []string
+	old        []string
 	save, html string
 	json       bool
 	confirm    int
@@ -85,17 +84,14 @@ func (b *bench) define(fs *flag.FlagSet) {
 	listVar(fs, &b.old, "compare", "compare with the result in this `file`, or in several, separated by commas")
 	numberVar(fs, &b.confirm, "confirm", 0, 100, "after a slower result, measure this `number` of times more; all "+
 		"must be slower too (default 2)")
-	listVar(fs, &b.judge, "judge", "compare these `quantiles`, separated by commas, of p50, p90, p99, p99.9 (default "+
-		"p50,p90)")
+	listVar(fs, &b.judgement.Quantiles, "judge", "compare these `quantiles`, separated by commas, of p50, p90, p99, "+
+		"p99.9 (default p50,p90)")
 	percentVar(fs, &b.judgement.Worse, "worse", "a `change` of less than this does not matter (default 10%)")
 	fs.StringVar(&b.html, "html", "", "write a page with the result to this `file`")
 	fs.BoolVar(&b.json, "json", false, "print JSON")
 }
 
 func (b *bench) run(ctx context.Context, t *terminal, args []string) error {
-	if b.judgement.Quantiles = b.judge; len(b.judge) == 0 {
-		b.judgement.Quantiles = []string{"p50", "p90"}
-	}
 	if err := cmp.Or(b.config.Check(), b.judgement.Check()); err != nil {
 		return usage("bench: %w", err)
 	}
@@ -114,57 +110,42 @@ func (b *bench) run(ctx context.Context, t *terminal, args []string) error {
 		return err
 	}
 	files, err := b.create()
+	defer files.discard()
 	if err != nil {
 		return err
 	}
-	defer files.discard()
-	report, sig, err := b.measure(ctx, t, old)
-	switch {
-	case report == nil && sig != nil: // before anything was measured
-		return silently(statusSignal + number(sig))
-	case report == nil:
+	report, err := b.measure(ctx, t, old)
+	if report == nil { // nothing was measured
 		return err
 	}
-	whole := err == nil && sig == nil
+	whole := err == nil
 	if len(old) > 0 && whole {
-		sig, err = b.confirmed(ctx, t, report, old)
+		err = b.confirmed(ctx, t, report, old)
 	}
-	if err := cmp.Or(b.print(t, report), files.keep(report, old, whole)); err != nil {
-		return err
-	}
-	switch {
-	case sig != nil:
-		return silently(statusSignal + number(sig))
-	case err != nil:
-		return err
-	}
-	return b.verdict(report)
+	return cmp.Or(b.print(t, report), files.keep(report, old, whole), err, b.verdict(report))
 }
 
 // confirmed compares a report with others. If it is slower, it measures again, up to -confirm times, and all of these
 // runs must be slower too.
-func (b *bench) confirmed(ctx context.Context, t *terminal, report *benchmark.Report,
-	old []*benchmark.Report,
-) (os.Signal, error) {
+func (b *bench) confirmed(ctx context.Context, t *terminal, report *benchmark.Report, old []*benchmark.Report) error {
 	now := []*benchmark.Report{report}
 	b.compare(report, old, now)
 	for range b.confirm {
 		if report.Comparison.Verdict != benchmark.Slower {
 			break
 		}
-		again, sig, err := b.measure(ctx, t, old)
-		if sig != nil || err != nil {
-			return sig, err
+		again, err := b.measure(ctx, t, old)
+		if err != nil {
+			return err
 		}
 		report.Keys.Left += again.Keys.Left
 		report.Overlaps += again.Overlaps
 		now = append(now, again)
 		b.compare(report, old, now)
 	}
-	return nil, nil //nolint:nilnil // there was neither a signal nor an error
+	return nil
 }
 
-// verdict returns the error with the exit status.
 func (b *bench) verdict(r *benchmark.Report) error {
 	switch {
 	case r.Overlaps > 0:
@@ -179,16 +160,18 @@ func (b *bench) verdict(r *benchmark.Report) error {
 	return silently(statusUnknown)
 }
 
-// measure runs the benchmark until it is done or a signal comes, and returns the signal. A second signal ends the
-// program.
-func (b *bench) measure(ctx context.Context, t *terminal, old []*benchmark.Report) (report *benchmark.Report,
-	sig os.Signal, err error,
-) {
-	target, closeAll, err := b.target(old)
+// measure runs the benchmark until it is done or a signal comes. The signal's status is its error then. A second signal
+// ends the program.
+func (b *bench) measure(ctx context.Context, t *terminal, old []*benchmark.Report) (*benchmark.Report, error) {
+	target, fleets, err := b.target(old)
+	defer func() {
+		for _, f := range fleets {
+			f.close()
+		}
+	}()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	defer closeAll()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	signals := make(chan os.Signal, 1)
@@ -209,18 +192,18 @@ func (b *bench) measure(ctx context.Context, t *terminal, old []*benchmark.Repor
 	}()
 	notes := newNotes(t.err)
 	progress := progressLine(t, notes)
-	report, err = benchmark.Run(ctx, b.config, target, progress)
+	report, err := benchmark.Run(ctx, b.config, target, progress)
 	if progress != nil {
 		notes.clear()
 	}
 	notes.flush()
-	select {
-	case sig = <-first:
-	default:
-	}
 	if report != nil {
-		info, _ := debug.ReadBuildInfo() // of another toolchain there is none
-		report.Version = strings.TrimSpace(versionOf(info).Version + " " + versionOf(info).Revision)
+		report.Version = strings.TrimSpace(ownVersion().Version + " " + ownVersion().Revision)
+	}
+	select {
+	case sig := <-first:
+		return report, silently(statusSignal + number(sig))
+	default:
 	}
 	if err != nil {
 		status := statusOf(err) // for example of a ttl that the restart guard does not allow
@@ -229,7 +212,7 @@ func (b *bench) measure(ctx context.Context, t *terminal, old []*benchmark.Repor
 		}
 		err = exit(status, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
-	return report, sig, err
+	return report, err
 }
 
 // progressLine shows on a terminal how far a run is.
@@ -248,19 +231,12 @@ func progressLine(t *terminal, notes *notes) func(benchmark.Progress) {
 }
 
 // target opens the masters: once for the free parts, and once for each contender, as other processes would. The old
-// results must be comparable.
-func (b *bench) target(old []*benchmark.Report) (target benchmark.Target, closeAll func(), err error) {
-	var fleets []*fleet
-	closeAll = func() {
-		for _, f := range fleets {
-			f.close()
-		}
-	}
+// results must be comparable. The caller closes the fleets, also after an error.
+func (b *bench) target(old []*benchmark.Report) (target benchmark.Target, fleets []*fleet, err error) {
 	for range 1 + b.config.Contenders {
 		f, err := b.masters.openLocker(nil)
 		if err != nil {
-			closeAll()
-			return target, nil, err
+			return target, fleets, err
 		}
 		fleets = append(fleets, f)
 		target.Contenders = append(target.Contenders, f.locker)
@@ -276,9 +252,8 @@ func (b *bench) target(old []*benchmark.Report) (target benchmark.Target, closeA
 	now := benchmark.SettingsOf(b.config, len(f.all))
 	for i, r := range old {
 		if err := benchmark.Comparable(r.Settings, now); err != nil {
-			closeAll()
-			return target, nil, usage("bench: %s can't be compared with this run: %w", b.old[i], err)
+			return target, fleets, usage("bench: %s can't be compared with this run: %w", b.old[i], err)
 		}
 	}
-	return target, closeAll, nil
+	return target, fleets, nil
 }

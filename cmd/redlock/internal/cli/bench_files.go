@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"math"
 	"strconv"
@@ -16,9 +15,13 @@ import (
 // readReports reads stored results. Each must be comparable with the first.
 func readReports(paths []string) (reports []*benchmark.Report, err error) {
 	for _, path := range paths {
-		r, err := readReport(path)
+		stored, err := readSmall(path, maxReport)
 		if err != nil {
 			return nil, usage("bench: %w", err)
+		}
+		r, err := benchmark.Read(stored)
+		if err != nil {
+			return nil, usage("bench: %s: %w", path, err)
 		}
 		if len(reports) > 0 {
 			if err := benchmark.Comparable(reports[0].Settings, r.Settings); err != nil {
@@ -30,25 +33,12 @@ func readReports(paths []string) (reports []*benchmark.Report, err error) {
 	return reports, nil
 }
 
-func readReport(path string) (*benchmark.Report, error) {
-	stored, err := readSmall(path, maxReport)
-	if err != nil {
-		return nil, err
-	}
-	r, err := benchmark.Read(stored)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return r, nil
-}
-
 // compare adds to a report its comparison with old ones, together with other runs of the same.
 func (b *bench) compare(report *benchmark.Report, old, now []*benchmark.Report) {
 	report.Comparison = benchmark.Compare(old, now, b.judgement)
 	report.Comparison.Old = b.old
 }
 
-// compareFiles compares stored results.
 func (b *bench) compareFiles(t *terminal, paths []string) error {
 	all, err := readReports(append(append([]string{}, b.old...), paths...))
 	if err != nil {
@@ -58,38 +48,31 @@ func (b *bench) compareFiles(t *terminal, paths []string) error {
 	last := now[len(now)-1]
 	b.compare(last, old, now)
 	files, err := b.create()
+	defer files.discard()
 	if err != nil {
 		return err
 	}
-	defer files.discard()
 	printed := t.print(b.json, last.Comparison, func(out io.Writer) { writeComparison(out, last.Comparison) })
-	if err := cmp.Or(printed, files.keep(last, old, true)); err != nil {
-		return err
-	}
-	return b.verdict(&benchmark.Report{Comparison: last.Comparison})
+	verdict := b.verdict(&benchmark.Report{Comparison: last.Comparison})
+	return cmp.Or(printed, files.keep(last, old, true), verdict)
 }
 
 // outputs are files that appear completely or not at all.
 type outputs struct{ save, html *replacement }
 
-func (b *bench) create() (*outputs, error) {
-	o := &outputs{}
-	var err error
+// create makes the files that the flags name. The caller discards them, also after an error.
+func (b *bench) create() (o outputs, err error) {
 	if o.save, err = replace(b.save); err == nil {
 		o.html, err = replace(b.html)
 	}
-	if err != nil {
-		o.discard()
-		return nil, err
-	}
-	return o, nil
+	return o, err
 }
 
 // public is the mode of a file without secrets, the usual mode of files.
 const public = 0o644
 
 // keep writes the files. It stores the report for later comparisons only if the run is complete.
-func (o *outputs) keep(r *benchmark.Report, old []*benchmark.Report, whole bool) error {
+func (o outputs) keep(r *benchmark.Report, old []*benchmark.Report, whole bool) error {
 	if whole {
 		kept := *r
 		kept.Comparison = nil
@@ -101,7 +84,7 @@ func (o *outputs) keep(r *benchmark.Report, old []*benchmark.Report, whole bool)
 }
 
 // discard removes the files that keep has not finished.
-func (o *outputs) discard() {
+func (o outputs) discard() {
 	o.save.discard()
 	o.html.discard()
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -56,7 +55,7 @@ func writeHistograms(out io.Writer, t *terminal, r *benchmark.Report) {
 		columns = min(max(width-names-4, histogramLeast), histogramMost)
 	}
 	levels := []rune(plainLevels)
-	if term.StyleOf(os.Getenv).Unicode {
+	if term.OwnStyle().Unicode {
 		levels = []rune(blockLevels)
 	}
 	fmt.Fprintf(out, "%-*s  %s\n", names, "", axisLine(axis, columns))

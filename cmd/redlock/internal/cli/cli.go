@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/child"
 )
@@ -34,15 +34,17 @@ const (
 	statusSignal    = 128 // plus the number of the signal that ended the command
 )
 
-// command is one subcommand.
 type command struct {
 	name    string
 	args    string // the arguments after the flags, for the usage line; "": there are none
 	summary string // one line
 	help    string // paragraphs
 	// setup defines the flags and returns the function to run when they are set.
-	setup func(fs *flag.FlagSet) func(ctx context.Context, io *terminal, args []string) error
+	setup func(fs *flag.FlagSet) action
 }
+
+// action does the work of a command. args follow the flags.
+type action func(ctx context.Context, io *terminal, args []string) error
 
 // terminal has the files that a command reads and writes.
 type terminal struct {
@@ -84,7 +86,6 @@ func (e *statusError) Error() string {
 
 func (e *statusError) Unwrap() error { return e.err }
 
-// exit returns an error with an exit status.
 func exit(status int, format string, args ...any) error {
 	return &statusError{status: status, err: fmt.Errorf(format, args...)}
 }
@@ -101,13 +102,11 @@ func unexpected(command string) error {
 	return usage("%s: an argument after the flags, where none belongs; %s", command, meant)
 }
 
-// asStatus is err with its exit status.
 func asStatus(err error) *statusError {
-	var s *statusError
-	switch {
-	case err == nil:
+	if err == nil {
 		return &statusError{}
-	case errors.As(err, &s):
+	}
+	if s, ok := errors.AsType[*statusError](err); ok {
 		return s
 	}
 	return &statusError{status: statusOf(err), err: err}
@@ -137,7 +136,7 @@ func Main(args []string) int {
 		complete(os.Stdout, args[1:])
 		return statusOK
 	}
-	redis.SetLogger(silence{}) // our errors already contain every failed connection
+	logging.Disable() // our errors already contain every failed connection
 	t := &terminal{os.Stdin, os.Stdout, os.Stderr}
 	err := dispatch(context.Background(), t, args)
 	if err == nil {
@@ -177,7 +176,6 @@ func helpCommand(args []string) string {
 // bare is an error of the library without the package's name, for use inside a sentence of this command.
 type bare struct{ error }
 
-// Error implements error.
 func (b bare) Error() string {
 	text := b.error.Error()
 	for _, name := range []string{"redlock: ", "single: "} {
@@ -187,12 +185,6 @@ func (b bare) Error() string {
 }
 
 func (b bare) Unwrap() error { return b.error }
-
-// silence is go-redis's logger.
-type silence struct{}
-
-// Printf says nothing.
-func (silence) Printf(context.Context, string, ...any) {}
 
 func dispatch(ctx context.Context, t *terminal, args []string) error {
 	name := ""
@@ -214,8 +206,7 @@ func dispatch(ctx context.Context, t *terminal, args []string) error {
 	if err != nil {
 		return err
 	}
-	fs := newFlags(c.name)
-	run := c.setup(fs)
+	fs, run := c.flags()
 	switch err := fs.Parse(args[1:]); {
 	case errors.Is(err, flag.ErrHelp):
 		return writeWhole(t.out, func(out io.Writer) { writeCommandHelp(out, c) })
@@ -250,11 +241,11 @@ func find(name string) (command, error) {
 	return command{}, usage("no command %q%s; there are %s", name, meant, strings.Join(names, ", "))
 }
 
-func newFlags(name string) *flag.FlagSet {
-	fs := flag.NewFlagSet(name, flag.ContinueOnError)
+func (c command) flags() (*flag.FlagSet, action) {
+	fs := flag.NewFlagSet(c.name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard) // Main prints the error
 	fs.Usage = func() {}
-	return fs
+	return fs, c.setup(fs)
 }
 
 func writeHelp(out io.Writer) {
@@ -267,8 +258,7 @@ func writeHelp(out io.Writer) {
 }
 
 func writeCommandHelp(out io.Writer, c command) {
-	fs := newFlags(c.name)
-	c.setup(fs)
+	fs, _ := c.flags()
 	fmt.Fprintf(out, "%s\nusage: redlock %s [flags]", folded("redlock "+c.name+": "+c.summary, columns, "", ""), c.name)
 	if c.args != "" {
 		fmt.Fprint(out, " ", c.args)

@@ -20,7 +20,7 @@ arguments of that command are completed only if bash-completion is loaded.
    bash   source <(redlock completion bash)
    zsh    source <(redlock completion zsh), or a file _redlock in $fpath
    fish   redlock completion fish | source`,
-		setup: func(*flag.FlagSet) func(context.Context, *terminal, []string) error {
+		setup: func(*flag.FlagSet) action {
 			return func(_ context.Context, t *terminal, args []string) error {
 				if len(args) != 1 {
 					return usage("completion: want one of bash, zsh, fish")
@@ -144,8 +144,7 @@ func following(words []string) (kind string, choices []choice) {
 	if err != nil {
 		return "0 -", nil
 	}
-	fs := newFlags(c.name)
-	c.setup(fs)
+	fs, _ := c.flags()
 	switch begin := commandAt(fs, words); {
 	case c.name != "run" || begin == 0:
 	case begin == last:

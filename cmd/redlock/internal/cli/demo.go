@@ -31,7 +31,7 @@ stop a master yourself.
 
 It takes about 17 seconds, and ends with a table. If the output is no terminal, it prints plain lines. Ctrl-C ends it
 early and leaves no key behind. The exit status is 0 only if every check held, 1 if not, and 130 after Ctrl-C.`,
-		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
+		setup: func(fs *flag.FlagSet) action {
 			d := &demonstration{}
 			d.masters.defineOld(fs)
 			fs.IntVar(&d.config.Workers, "workers", 5, "`number` of workers, from 2 to 16 (default 5)")
@@ -84,7 +84,7 @@ func (d *demonstration) play(ctx context.Context, t *terminal, show *demo.Show) 
 		return report, writeJSON(t.out, report)
 	}
 	width, height, isTerminal := term.Size(t.out)
-	style := term.StyleOf(os.Getenv)
+	style := term.OwnStyle()
 	style.Colour = style.Colour && isTerminal
 	if !isTerminal || d.plain || os.Getenv("TERM") == "dumb" ||
 		!demo.Fits(width, height, show.MostMasters(), d.config.Workers) {

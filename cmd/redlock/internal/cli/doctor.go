@@ -41,7 +41,7 @@ The exit status is 1 if anything is unsafe (with -strict: or a risk; with -probe
     69  too few masters can be used, and nothing unsafe was seen
     74  the metrics of -textfile can't be written
     78  -generation is two or more behind, and nothing unsafe was seen`,
-		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
+		setup: func(fs *flag.FlagSet) action {
 			d := &doctor{}
 			d.masters.define(fs)
 			fs.BoolVar(&d.json, "json", false, "print JSON")
@@ -82,7 +82,6 @@ func (d *doctor) run(ctx context.Context, t *terminal, _ []string) error {
 	return cmp.Or(err, d.verdict(report, masters))
 }
 
-// verdict returns the error with the exit status.
 func (d *doctor) verdict(report *audit.Report, masters *fleet) error {
 	switch worst := report.Worst(); {
 	case worst >= audit.Unsafe:
@@ -193,14 +192,12 @@ func auditGauges(a *audit.Report, f *fleet) *textfile.Text {
 	text.One("redlock_quorum_margin", "Masters that grant locks, less the quorum: how many more may fail.",
 		float64(margin))
 	text.Gauge("redlock_doctor_findings", "What is wrong with the masters.")
+	findings := make(map[audit.Severity]int)
+	for _, finding := range a.Findings {
+		findings[finding.Severity]++
+	}
 	for _, severity := range []audit.Severity{audit.Unsafe, audit.Risk, audit.Note} {
-		n := 0
-		for _, finding := range a.Findings {
-			if finding.Severity == severity {
-				n++
-			}
-		}
-		text.Add("redlock_doctor_findings", float64(n), "severity", severity.String())
+		text.Add("redlock_doctor_findings", float64(findings[severity]), "severity", severity.String())
 	}
 	text.Gauge("redlock_doctor_usable", "1 for a master that grants locks.")
 	for i, m := range a.Masters {

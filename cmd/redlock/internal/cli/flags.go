@@ -15,7 +15,6 @@ import (
 // durationForm matches durations that time.ParseDuration accepts, if they are not too long.
 var durationForm = lazily(`^[-+]?((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$`)
 
-// durationVar defines a flag for a time.
 func durationVar(fs *flag.FlagSet, at *time.Duration, name string, preset time.Duration, text string) {
 	*at = preset
 	fs.Func(name, text, func(value string) (err error) {

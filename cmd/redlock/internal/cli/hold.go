@@ -55,7 +55,7 @@ The exit status is 0 if the lock was held until its release, or
     76  several want the lock, and none was seen to get it (-try)
     78  -generation is two or more behind
    128 + n  signal n ended it; after SIGTERM the status is 0`,
-		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
+		setup: func(fs *flag.FlagSet) action {
 			h := &keeper{}
 			h.masters.define(fs)
 			h.define(fs)
@@ -172,11 +172,8 @@ func (k *keeper) lost(t *terminal, why error) error {
 	if _, told := errors.AsType[*redlock.QuorumError](why); !told {
 		reason += k.renewals.why()
 	}
-	err := &statusError{status: statusLost, err: fmt.Errorf("%s was lost: %s", k.what(), reason)}
-	if said := k.print(t, k.json, entry{Event: eventLost, Reason: oneLine(hidePasswords(reason))}); said != nil {
-		err.err = also(err.err, said)
-	}
-	return err
+	said := k.print(t, k.json, entry{Event: eventLost, Reason: oneLine(hidePasswords(reason))})
+	return exit(statusLost, "%w", also(fmt.Errorf("%s was lost: %s", k.what(), reason), said))
 }
 
 // endedBy returns how this program ends after a signal. Scripts usually end it by SIGTERM.
@@ -200,7 +197,7 @@ func (t *taker) print(io *terminal, asJSON bool, r entry) error {
 		r.setKeys(t.keys)
 		return json.NewEncoder(io.out).Encode(r) // in one piece, because a reader may read line by line
 	}
-	words := []string{string(r.Event)}
+	words := []string{r.Event}
 	for _, key := range t.keys {
 		words = append(words, "key="+keyWord(key))
 	}

@@ -114,7 +114,6 @@ func (s *supervisor) resume() {
 	_ = s.process.Signal(child.Continue) // a process that it does not reach stays stopped and harms no one
 }
 
-// nudge does the due steps for a command that may be stopped.
 func (s *supervisor) nudge() {
 	now := child.Now()
 	if at, ok := s.job.next(); !ok || now < at {

@@ -19,7 +19,7 @@ type journal struct {
 // entry is an event in JSON: a line of a journal, or of the output of redlock hold.
 type entry struct {
 	Time     time.Time `json:"time,omitzero"`
-	Event    eventName `json:"event"`
+	Event    string    `json:"event"`
 	keyNames           // the first key of several
 	Keys     []string  `json:"keys,omitempty"` // of several
 	Slot     *int      `json:"slot,omitempty"`
@@ -40,27 +40,23 @@ func (e *entry) setKeys(keys []string) {
 	}
 }
 
-// eventName is the kind of an event.
-type eventName string
-
-// The events of a journal.
 const (
-	eventSettings      eventName = "settings" // which file has them
-	eventWaiting       eventName = "waiting"
-	eventAcquired      eventName = "acquired"
-	eventRenewalFailed eventName = "renewal_failed"
-	eventRenewed       eventName = "renewed" // the first success after a failure
-	eventLosing        eventName = "losing"  // the command gets the signal to end
-	eventLost          eventName = "lost"
-	eventLeft          eventName = "left" // a command that has ended left processes, and redlock waits for their end
-	eventKilling       eventName = "killing"
-	eventRunsOn        eventName = "runs_on"   // the command still runs, though it was killed
-	eventInterrupt     eventName = "interrupt" // one Ctrl-C more
-	eventWatch         eventName = "watch"     // the end of the process that watches over this one
-	eventHeld          eventName = "held"      // the answer to SIGUSR1
-	eventReleased      eventName = "released"
-	eventTextfile      eventName = "textfile" // it can't be written
-	eventError         eventName = "error"    // the last line
+	eventSettings      = "settings" // which file has them
+	eventWaiting       = "waiting"
+	eventAcquired      = "acquired"
+	eventRenewalFailed = "renewal_failed"
+	eventRenewed       = "renewed" // the first success after a failure
+	eventLosing        = "losing"  // the command gets the signal to end
+	eventLost          = "lost"
+	eventLeft          = "left" // a command that has ended left processes, and redlock waits for their end
+	eventKilling       = "killing"
+	eventRunsOn        = "runs_on"   // the command still runs, though it was killed
+	eventInterrupt     = "interrupt" // one Ctrl-C more
+	eventWatch         = "watch"     // the end of the process that watches over this one
+	eventHeld          = "held"      // the answer to SIGUSR1
+	eventReleased      = "released"
+	eventTextfile      = "textfile" // it can't be written
+	eventError         = "error"    // the last line
 )
 
 // say prints a message that people want even without -v.
@@ -91,11 +87,7 @@ func (j *journal) write(e entry, text string) {
 	}
 	e.Time, e.Message = time.Now(), oneLine(hidePasswords(text))
 	e.setKeys(j.keys)
-	line, err := json.Marshal(e)
-	if err != nil { // of these fields none can fail
-		j.notes.printf("redlock: %s", text)
-		return
-	}
+	line, _ := json.Marshal(e) // of these fields none can fail
 	j.notes.put(string(line) + "\n")
 }
 
@@ -110,7 +102,5 @@ func (j *journal) last(err error) error {
 		return s
 	}
 	j.write(entry{Event: eventError, Status: s.status}, bare{s.err}.Error())
-	silent := *s
-	silent.err = nil
-	return &silent
+	return &statusError{status: s.status, signal: s.signal, group: s.group}
 }

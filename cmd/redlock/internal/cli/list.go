@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -43,7 +42,7 @@ masters that were not scanned to the end are no majority. Otherwise the output s
 The exit status is 0 if a quorum of masters has answered, or
     64  bad usage
     69  too few masters can be used`,
-		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
+		setup: func(fs *flag.FlagSet) action {
 			l := &lister{limit: listLimit, scan: listScan}
 			l.masters.define(fs)
 			fs.StringVar(&l.prefix, "prefix", "", "beginning of the `keys` (default: any)")
@@ -121,19 +120,20 @@ func (l *lister) look(ctx context.Context, f *fleet) *listing {
 	found := make([][]string, len(f.all))
 	list.Masters = askAll(ctx, len(f.all), listTimeout, func(ctx context.Context, i int) (m listedMaster) {
 		m.Master, m.Set = f.all[i].Name(), f.setsOf(i)
-		var err error
-		if found[i], m.Done, err = l.search(ctx, f.all[i]); err != nil {
+		err := reach(ctx, f.all[i])
+		if err == nil {
+			m.Done, err = scanLocks(ctx, f.all[i].Client(), l.prefix, l.scan, func(lock lookalike) {
+				found[i] = append(found[i], lock.key)
+			})
+		}
+		if err != nil {
 			m.Error = hidePasswords(bare{err}.Error())
 		}
 		return m
 	})
-	union := make(map[string]bool)
-	for _, keys := range found {
-		for _, key := range keys {
-			union[key] = true
-		}
-	}
-	keys := slices.Sorted(maps.Keys(union))
+	keys := slices.Concat(found...)
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
 	if len(keys) > l.limit {
 		keys, list.More = keys[:l.limit], len(keys)-l.limit
 	}
@@ -160,15 +160,6 @@ func (l *listing) sawAll() bool {
 		}
 	}
 	return true
-}
-
-// search scans the keys of a master and returns those that look like locks. done means that it has scanned all.
-func (l *lister) search(ctx context.Context, m *single.Master) (found []string, done bool, err error) {
-	if err := reach(ctx, m); err != nil {
-		return nil, false, err
-	}
-	done, err = scanLocks(ctx, m.Client(), l.prefix, l.scan, func(lock lookalike) { found = append(found, lock.key) })
-	return found, done, err
 }
 
 // inspectAll asks a master about each key. A master that has failed before is not asked. If it does not answer all of

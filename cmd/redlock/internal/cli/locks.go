@@ -171,7 +171,6 @@ func (f *lockFlags) hasToken() bool {
 	return f.fenced.on && !f.shared && !f.exclusive && len(f.keys) == 1
 }
 
-// options returns the options of the acquisition.
 func (f *lockFlags) options() []redlock.Option {
 	var options []redlock.Option
 	if len(f.keys) > 1 {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"time"
 )
@@ -23,7 +22,7 @@ redlock.1. The pages say what -h says.
 
    redlock man /usr/local/share/man/man1
    redlock man | man -l -`,
-		setup: func(*flag.FlagSet) func(context.Context, *terminal, []string) error {
+		setup: func(*flag.FlagSet) action {
 			return func(_ context.Context, t *terminal, args []string) error {
 				switch len(args) {
 				case 0:
@@ -37,7 +36,6 @@ redlock.1. The pages say what -h says.
 	}
 }
 
-// writePages writes all pages into the folder.
 func writePages(dir string) error {
 	info, err := os.Stat(dir)
 	switch {
@@ -75,8 +73,7 @@ func writeMan(out io.Writer) {
 
 // writeCommandMan writes the manual page of a command, with the text of its -h.
 func writeCommandMan(out io.Writer, c command) {
-	fs := newFlags(c.name)
-	c.setup(fs)
+	fs, _ := c.flags()
 	manHead(out, "redlock-"+c.name, c.summary)
 	fmt.Fprintf(out, ".SH SYNOPSIS\n.B redlock %s\n[\\fIflags\\fR] %s\n.SH DESCRIPTION\n", manText(c.name),
 		manText(c.args))
@@ -98,11 +95,9 @@ func writeCommandMan(out io.Writer, c command) {
 }
 
 func manHead(out io.Writer, name, summary string) {
-	info, _ := debug.ReadBuildInfo()
-	v := versionOf(info)
-	day := manDate(v)
+	v := ownVersion()
 	fmt.Fprintf(out, ".TH %s 1 %q %q \"redlock manual\"\n.SH NAME\n%s \\- %s\n",
-		strings.ToUpper(manText(name)), day, "redlock "+v.Version, manText(name), manText(summary))
+		strings.ToUpper(manText(name)), manDate(v), "redlock "+v.Version, manText(name), manText(summary))
 }
 
 // manDate returns the day of the revision. If it is not known, it is the date of this program's file.
@@ -110,10 +105,7 @@ func manDate(v version) string {
 	if day, _, ok := strings.Cut(v.Time, "T"); ok {
 		return day
 	}
-	path, err := os.Executable()
-	if err != nil {
-		return ""
-	}
+	path, _ := os.Executable() // after an error there is no such file
 	file, err := os.Stat(path)
 	if err != nil {
 		return ""

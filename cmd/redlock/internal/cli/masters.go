@@ -83,7 +83,6 @@ func (s masterSet) count(is func(i int) bool) int {
 	return n
 }
 
-// of describes a number of the set's masters.
 func (s masterSet) of(n int) string {
 	if s.name == "" {
 		return fmt.Sprintf("%d of %d masters", n, len(s.at))
@@ -100,7 +99,6 @@ func (f *fleet) counts(is func(i int) bool, separator string) string {
 	return strings.Join(counts, separator)
 }
 
-// joint reports whether there are two sets.
 func (f *fleet) joint() bool { return len(f.sets) > 1 }
 
 // short returns a set if fewer of its masters than a quorum satisfy is; nil if there is none.
@@ -226,7 +224,6 @@ func (m *masterFlags) openOne(url string, secure *tls.Config) (*single.Master, e
 	return single.Open(opt, single.Options{RestartGuard: m.guard})
 }
 
-// readPassword reads the file with the password, if one is named.
 func (m *masterFlags) readPassword() error {
 	if m.passwordFile == "" {
 		return nil
@@ -275,7 +272,6 @@ func (m *masterFlags) silent(err error) error {
 	return fmt.Errorf("%w; a port without TLS (redis://) does not answer a rediss:// client", err)
 }
 
-// voters are the masters of one set.
 func (f *fleet) voters(set int) []redlock.Master {
 	voters := make([]redlock.Master, len(f.sets[set].at))
 	for i, at := range f.sets[set].at {

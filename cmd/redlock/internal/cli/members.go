@@ -37,7 +37,7 @@ The exit status is 0 if the next step can be taken now, 1 if not, or
     64  bad usage
     69  too few masters can be used
     78  masters know a greater generation than the one to announce`,
-		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
+		setup: func(fs *flag.FlagSet) action {
 			m := &members{}
 			m.masters.define(fs)
 			numberVar(fs, &m.announce, "announce", 1, single.MaxToken, "tell the masters this `generation`")
@@ -120,35 +120,31 @@ func (m *members) tell(ctx context.Context, t *terminal, seen *membership, next 
 		return exit(statusNo, "members: nothing was announced, since the step is NOT YET safe; -force announces it "+
 			"nevertheless")
 	}
-	if _, err := fmt.Fprintln(t.out, m.consequence()); err != nil {
+	err := writeWhole(t.out, func(out io.Writer) {
+		fmt.Fprintln(out, m.consequence())
+		for _, u := range seen.oldAlone {
+			fmt.Fprintf(out, "%s still seems to use the old masters alone\n", u.Who)
+		}
+	})
+	if err != nil {
 		return err
 	}
-	for _, u := range seen.oldAlone {
-		if _, err := fmt.Fprintf(t.out, "%s still seems to use the old masters alone\n", u.Who); err != nil {
-			return err
-		}
-	}
-	err := t.confirm(m.yes, "members", "Type the generation to announce it: ", strconv.FormatUint(m.announce, 10),
-		"nothing was announced")
-	if err != nil {
+	if err := t.confirm(m.yes, "members", "Type the generation to announce it: ",
+		strconv.FormatUint(m.announce, 10), "nothing was announced"); err != nil {
 		return err
 	}
 	if err := seen.fleet.locker.Announce(ctx, m.announce); err != nil {
 		return fmt.Errorf("%w; some masters may have been told generation %d, which does no harm: run it again", err,
 			m.announce)
 	}
-	for _, set := range seen.fleet.sets {
-		if _, err := fmt.Fprintf(t.out, "at least %s know generation %d\n", set.of(set.quorum()), m.announce); err !=
-			nil {
-			return err
+	return writeWhole(t.out, func(out io.Writer) {
+		for _, set := range seen.fleet.sets {
+			fmt.Fprintf(out, "at least %s know generation %d\n", set.of(set.quorum()), m.announce)
 		}
-	}
-	if !seen.fleet.joint() || m.announce <= 2 {
-		return nil
-	}
-	_, err = fmt.Fprintf(t.out, "now wait for %s; until then no process may have the new masters alone\n",
-		seen.wait(true))
-	return err
+		if seen.fleet.joint() && m.announce > 2 {
+			fmt.Fprintf(out, "now wait for %s; until then no process may have the new masters alone\n", seen.wait(true))
+		}
+	})
 }
 
 // consequence describes the effect of an announcement.

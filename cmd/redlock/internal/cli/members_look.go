@@ -106,7 +106,6 @@ func (m suspects) accused(looks int) (found []*user) {
 	return found
 }
 
-// lookAtMembers asks all masters at the same time.
 func lookAtMembers(ctx context.Context, f *fleet) *membership {
 	return &membership{fleet: f, members: askAll(ctx, len(f.all), askTimeout, func(ctx context.Context, i int) member {
 		return lookAtMember(ctx, f.all[i])
@@ -235,7 +234,6 @@ func scanLocks(ctx context.Context, c redis.UniversalClient, prefix string, most
 	return false, nil
 }
 
-// lookalike is a key that looks like a lock, on one master.
 type lookalike struct {
 	key, who string
 	ttl      time.Duration
@@ -323,7 +321,6 @@ func isLock(ttl time.Duration, value string) bool { return ttl > 0 && isOwner(va
 
 func (s *membership) answers(i int) bool { return s.members[i].err == nil }
 
-// reads reports whether the generation of master i was read.
 func (s *membership) reads(i int) bool { return s.answers(i) && s.members[i].unread == nil }
 
 // isDown reports whether this is the name of a master that does not answer at all. Other findings about it have the

@@ -53,7 +53,6 @@ func (s *membership) outdated(own uint64) string {
 		"is next", known, own)
 }
 
-// nextOfOne is the step after one list.
 func (s *membership) nextOfOne(own uint64) step {
 	n := step{
 		Name: "joint", Do: "To exchange masters, give every process the masters that are to be used in addition: " +
@@ -81,8 +80,8 @@ func (s *membership) nextOfTwo(own uint64) (n step) {
 	case len(s.oldAlone) > 0:
 		n = step{Name: "joint", Do: "Give every process both lists, as here."}
 		for _, u := range s.oldAlone {
-			n.Not = append(n.Not,
-				fmt.Sprintf("%s seems to use the old masters alone: the step after this one has to wait for it", u.Who))
+			n.Not = append(n.Not, u.Who+" seems to use the old masters alone: the step after this one has to wait for "+
+				"it")
 		}
 	case own > 0 && s.known() < own:
 		n = step{Name: "joint", Do: "Give every process both lists, as here.", Not: []string{
@@ -110,9 +109,8 @@ func (s *membership) nextOfTwo(own uint64) (n step) {
 	}
 	if own > 0 && s.known() <= own {
 		for _, u := range s.newAlone {
-			n.Not = append(n.Not,
-				fmt.Sprintf("%s seems to use the new masters alone, which is the last step: a process with the old "+
-					"ones alone can hold the same lock", u.Who))
+			n.Not = append(n.Not, u.Who+" seems to use the new masters alone, which is the last step: a process "+
+				"with the old ones alone can hold the same lock")
 		}
 	}
 	return n

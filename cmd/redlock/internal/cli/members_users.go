@@ -15,7 +15,6 @@ type user struct {
 	times       int // in how many looks it was a suspect
 }
 
-// users returns all users, sorted.
 func (s *membership) users() []*user {
 	byName := make(map[string]*user)
 	at := func(who string, i int) *user {

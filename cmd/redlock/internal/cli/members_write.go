@@ -100,7 +100,6 @@ func (m *member) cells() []string {
 	return []string{generation, clients, locks, longest}
 }
 
-// writeUsers prints who uses which masters.
 func (s *membership) writeUsers(out io.Writer) {
 	users := s.users()
 	if len(users) == 0 {

@@ -22,8 +22,7 @@ func TestAMistypedCommandGetsASuggestion(t *testing.T) {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}
 	}
-	fs := newFlags("run")
-	runCommand().setup(fs)
+	fs, _ := runCommand().flags()
 	for text, want := range map[string]string{
 		"flag provided but not defined: -kye":                         "-key?",
 		"flag provided but not defined: -redis://jobs:hush@127.0.0.1": "",
@@ -83,8 +82,7 @@ func TestManPagesSayWhatHelpSays(t *testing.T) {
 				t.Errorf("redlock-%s.1 lacks %q", c.name, line)
 			}
 		}
-		fs := newFlags(c.name)
-		c.setup(fs)
+		fs, _ := c.flags()
 		for _, name := range flagsOf(fs) {
 			if !strings.Contains(plain, `\fB-`+name+`\fR`) {
 				t.Errorf("redlock-%s.1 lacks -%s", c.name, name)

@@ -73,7 +73,6 @@ type probeResult struct {
 	Took   float64 `json:"took_ms"`
 }
 
-// probeAll probes all masters at the same time.
 func probeAll(ctx context.Context, masters []*single.Master, guard time.Duration) ([]probeReport, error) {
 	errs := make([]error, len(masters))
 	most := time.Duration(len(probes)) * probeTimeout
@@ -115,11 +114,7 @@ func newProbed(m *single.Master, guard time.Duration) (*probed, error) {
 		return nil, err
 	}
 	rival, err := redlock.New([]redlock.Master{m}, redlock.Options{RestartGuard: guard})
-	if err != nil {
-		closeSoon(own, confirmedTimeout)
-		return nil, err
-	}
-	return &probed{master: m, own: own, rival: rival}, nil
+	return &probed{master: m, own: own, rival: rival}, err // where one can be made, the other can
 }
 
 // isNoUse reports whether a probe failed because the server is not available to this user, and not because the server

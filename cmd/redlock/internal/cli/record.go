@@ -16,26 +16,23 @@ const textfileUsage = "write metrics to this `file`, for the textfile collector 
 const successTime = "redlock_run_success_time_seconds"
 
 // record is the file with the metrics of `redlock run`. It is written when the wait begins, when the lock is acquired,
-// and at the end. A nil record writes nothing.
+// and at the end. Without a path it writes nothing.
 type record struct {
 	path, key        string
-	fail             func(error) // gets the result of writing the file; the run goes on
+	fail             func(error) // gets the error if the file can't be written; the run goes on
 	held             *held       // nil before there is a lock
 	waiting, holding bool
 	success          float64 // when a run last ended with status 0
 }
 
 // newRecord fails if the file can't be written.
-func newRecord(path string, keys []string, fail func(error)) (*record, error) {
-	if path == "" {
-		return nil, nil //nolint:nilnil // no file is wanted
-	}
+func newRecord(path string, keys []string, fail func(error)) (record, error) {
+	r := record{path: path, key: strings.Join(keys, ","), fail: fail}
 	trial, err := replace(path)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	trial.discard()
-	r := &record{path: path, key: strings.Join(keys, ","), fail: fail}
 	before, _ := os.ReadFile(path) // no file, no success
 	r.success = textfile.Value(string(before), textfile.Prefix(successTime, "key", r.key))
 	return r, nil
@@ -43,25 +40,23 @@ func newRecord(path string, keys []string, fail func(error)) (*record, error) {
 
 // waits notes that the lock could not be had at once.
 func (r *record) waits() {
-	if r != nil {
-		r.waiting = true
-		r.fail(writeTextfile(r.path, r.now()))
-	}
+	r.waiting = true
+	r.write()
 }
 
-// acquired notes that the lock is held.
 func (r *record) acquired(h *held) {
-	if r != nil {
-		r.held, r.waiting, r.holding = h, false, true
-		r.fail(writeTextfile(r.path, r.now()))
+	r.held, r.waiting, r.holding = h, false, true
+	r.write()
+}
+
+func (r *record) write() {
+	if err := writeTextfile(r.path, r.now()); err != nil {
+		r.fail(err)
 	}
 }
 
 // ended notes how the run has ended. The journal is closed then, so it returns why the file can't be written.
 func (r *record) ended(err error) error {
-	if r == nil {
-		return nil
-	}
 	now, status := float64(time.Now().UnixMilli())/1000, asStatus(err).status
 	r.waiting, r.holding = false, false
 	if r.held != nil && status == statusOK {

@@ -38,7 +38,7 @@ exist, the answer was no or KEY is no lock, and otherwise
     69  too few masters can be used
     73  the lock of FILE was lost before
     74  FILE could not be removed`,
-		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
+		setup: func(fs *flag.FlagSet) action {
 			r := &releaser{}
 			r.masters.define(fs)
 			fs.StringVar(&r.in, "in", "", "release the lock in this `file` of redlock acquire -out")

@@ -22,7 +22,6 @@ type renewals struct {
 	told    string // the last argument of changed; only the observer's goroutine uses it
 }
 
-// observe is the Locker's observer.
 func (r *renewals) observe(e redlock.Event) {
 	if e.Op != "extend" {
 		return

@@ -53,7 +53,7 @@ The exit status is that of COMMAND, 128 + n if signal n ended it, or
     78  -generation is two or more behind
    126  COMMAND can't be started
    127  COMMAND does not exist`,
-		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
+		setup: func(fs *flag.FlagSet) action {
 			r := &runner{}
 			r.masters.define(fs)
 			r.define(fs)
@@ -78,7 +78,6 @@ type runner struct {
 	leaderOnly bool
 }
 
-// argv is the command.
 func (r *runner) argv(args []string) ([]string, error) {
 	switch {
 	case r.line != "" && len(args) > 0:
@@ -103,9 +102,7 @@ func (r *runner) run(ctx context.Context, t *terminal, args []string) error {
 		return usage("run: -leader-only and -wait-descendants exclude each other")
 	}
 	r.record, err = newRecord(r.textfile, r.keys, func(err error) {
-		if err != nil {
-			r.log.say(entry{Event: eventTextfile}, "%v", err)
-		}
+		r.log.say(entry{Event: eventTextfile}, "%v", err)
 	})
 	if err != nil {
 		return err
@@ -120,7 +117,6 @@ func (r *runner) run(ctx context.Context, t *terminal, args []string) error {
 	return err
 }
 
-// guarded runs the command under the lock.
 func (r *runner) guarded(ctx context.Context, t *terminal, argv []string) error {
 	return r.with(ctx, t, []redlock.Option{redlock.AutoRenew()}, func(h *held) (released, err error) {
 		s, err := r.start(t, h, argv)
@@ -134,7 +130,6 @@ func (r *runner) guarded(ctx context.Context, t *terminal, argv []string) error 
 	})
 }
 
-// start starts the command and its watch.
 func (r *runner) start(t *terminal, h *held, argv []string) (*supervisor, error) {
 	first := child.Now() + h.Remaining()
 	if err := h.Err(); err != nil { // the lock expired, because this program was stopped for a while
@@ -191,21 +186,15 @@ func (r *runner) tells(h *held) []string {
 	return told
 }
 
-// ownEnvironment returns the environment without the settings of this run alone. It keeps the masters' URLs, because
-// they apply to every program that is started from here.
+// ownEnvironment returns the environment without the settings of this run alone, and without what describes another
+// lock. It keeps the masters' URLs, because they apply to every program that is started from here.
 func ownEnvironment() []string {
-	own := runVariables()
+	own := maps.Clone(told)
+	fs := flag.NewFlagSet("", flag.ContinueOnError)
+	(&lockFlags{}).define(fs)
+	fs.VisitAll(func(f *flag.Flag) { own[envName(f.Name)] = true })
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
 		return own[name]
 	})
-}
-
-// runVariables are the variables that set the behaviour of one run (not the masters), and those that describe a lock.
-func runVariables() map[string]bool {
-	own := maps.Clone(told)
-	fs := newFlags("run")
-	(&lockFlags{}).define(fs)
-	fs.VisitAll(func(f *flag.Flag) { own[envName(f.Name)] = true })
-	return own
 }

@@ -95,7 +95,6 @@ func defaultFile() string {
 // machineFolder has the configuration of all users.
 const machineFolder = "/etc"
 
-// configFolders are the user's folder for configuration files and the machine's.
 func configFolders() []string {
 	xdg, home := os.Getenv("XDG_CONFIG_HOME"), os.Getenv("HOME")
 	if !filepath.IsAbs(xdg) && filepath.IsAbs(home) { // a relative one is invalid by the standard
@@ -168,9 +167,8 @@ func fromEnvironment() (map[string]string, error) {
 		case told[variable]:
 			under = under || variable == ownerVariable
 		case !ofService().MatchString(variable):
-			return nil,
-				usage("environment: there is no setting %s%s", variable,
-					meantSetting(variable, envName, slices.Sorted(maps.Keys(known))))
+			return nil, usage("environment: there is no setting %s%s", variable,
+				meantSetting(variable, envName, slices.Sorted(maps.Keys(known))))
 		}
 	}
 	if under {
@@ -222,9 +220,8 @@ func readFile(path string) (map[string]string, error) {
 			return nil, usage("configuration: %s, line %d: want name = value; a value, also a list, stands on one line",
 				path, n)
 		case !known[name]:
-			return nil,
-				usage("configuration: %s, line %d: there is no setting %q%s", path, n, name,
-					meantSetting(name, strings.Clone, slices.Sorted(maps.Keys(known))))
+			return nil, usage("configuration: %s, line %d: there is no setting %q%s", path, n, name,
+				meantSetting(name, strings.Clone, slices.Sorted(maps.Keys(known))))
 		case settings[name] != "":
 			return nil, usage("configuration: %s, line %d: %s is set twice", path, n, name)
 		}
@@ -232,9 +229,8 @@ func readFile(path string) (map[string]string, error) {
 	}
 	// Half a list of masters would be another list, with majorities that may not overlap the whole list's.
 	if len(content) > 0 && content[len(content)-1] != '\n' {
-		return nil,
-			usage("configuration: %s: its last line has no end, as if the file were still being written; end it, and "+
-				"put a changed file into its place by mv", path)
+		return nil, usage("configuration: %s: its last line has no end, as if the file were still being written; "+
+			"end it, and put a changed file into its place by mv", path)
 	}
 	return settings, nil
 }
@@ -243,8 +239,7 @@ func readFile(path string) (map[string]string, error) {
 func allSettings() map[string]bool {
 	known := make(map[string]bool)
 	for _, c := range commands() {
-		fs := newFlags(c.name)
-		c.setup(fs)
+		fs, _ := c.flags()
 		if fs.Lookup("config") == nil {
 			continue
 		}

@@ -29,7 +29,7 @@ fingerprint. The whole owner stays secret, because it is enough to release the l
 The exit status is 0 if a quorum of masters says that KEY is held, 1 if KEY is not held, or
     64  bad usage
     69  too few masters can be used`,
-		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
+		setup: func(fs *flag.FlagSet) action {
 			s := &statusReader{}
 			s.masters.define(fs)
 			fs.BoolVar(&s.json, "json", false, "print JSON")
@@ -82,7 +82,7 @@ type masterStatus struct {
 }
 
 // locked reports that the master has a lock on the key, and not other data.
-func (m *masterStatus) locked() bool { return m.Held && m.NotLock == "" }
+func (m masterStatus) locked() bool { return m.Held && m.NotLock == "" }
 
 func (s *statusReader) run(ctx context.Context, t *terminal, args []string) error {
 	if len(args) != 1 || args[0] == "" {
@@ -168,7 +168,6 @@ func lookAt(ctx context.Context, m *single.Master, key string) masterStatus {
 func (s *keyStatus) write(out io.Writer) {
 	rows := [][]string{{"MASTER", "HOLDER", "FREE IN", "TOKEN", "WAITERS"}}
 	var errs strings.Builder
-	held := 0
 	for _, m := range s.Masters {
 		waiters := strconv.FormatInt(m.Waiters, 10)
 		switch {
@@ -185,9 +184,6 @@ func (s *keyStatus) write(out io.Writer) {
 			case m.Holds > 1:
 				owner = fmt.Sprintf("%d holds", m.Holds)
 			}
-			if m.locked() {
-				held++
-			}
 			rows = append(rows, []string{m.Master, owner, freeIn(m.ttl), m.Token, waiters})
 		}
 	}
@@ -197,7 +193,7 @@ func (s *keyStatus) write(out io.Writer) {
 		fmt.Fprintf(out, "\n%s", &errs)
 	}
 	if s.why == nil { // else the error says it
-		fmt.Fprintf(out, "\n%s\n", s.sentence(held))
+		fmt.Fprintf(out, "\n%s\n", s.sentence())
 	}
 }
 
@@ -208,7 +204,7 @@ func freeIn(ttl time.Duration) string {
 	return ttl.Round(time.Millisecond).String()
 }
 
-func (s *keyStatus) sentence(held int) string {
+func (s *keyStatus) sentence() string {
 	var counts []string
 	for _, set := range s.fleet.sets {
 		n := set.count(func(i int) bool { return s.Masters[i].locked() })
@@ -224,16 +220,16 @@ func (s *keyStatus) sentence(held int) string {
 		}
 		note = fmt.Sprintf("; %s has no vote, since it has %s there, which is no lock", foreign.Master, foreign.NotLock)
 	}
-	return s.judgement(held, count) + note
+	return s.judgement(count) + note
 }
 
-func (s *keyStatus) judgement(held int, count string) string {
+func (s *keyStatus) judgement(count string) string {
 	switch {
 	case s.Verdict == "held" && s.Holds > 1:
 		return fmt.Sprintf("%s is HELD by %d holds %s", quotedKey(s.Key), s.Holds, count)
 	case s.Verdict == "held":
 		return fmt.Sprintf("%s is HELD by %s %s", quotedKey(s.Key), cmp.Or(s.Owner, "somebody"), count)
-	case held > 0:
+	case slices.ContainsFunc(s.Masters, masterStatus.locked):
 		return fmt.Sprintf("%s is FREE: held %s; such leftovers lapse by themselves", quotedKey(s.Key), count)
 	default:
 		return fmt.Sprintf("%s is FREE", quotedKey(s.Key))

@@ -41,7 +41,7 @@ The exit status is 0 if the lock was taken and FILE was written, or
     76  several want the lock, and none was seen to get it (-try)
     78  -generation is two or more behind
    128 + n  signal n ended the wait`,
-		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
+		setup: func(fs *flag.FlagSet) action {
 			a := &acquirer{}
 			a.masters.define(fs)
 			a.defineWhat(fs)
@@ -112,7 +112,6 @@ func (a *acquirer) replaceable() error {
 	return nil
 }
 
-// ticketForm is the first field of a ticket.
 const ticketForm = "redlock-ticket-1"
 
 // onlyHold is package redlock's name for the hold of a reader or writer that has no other.

@@ -24,8 +24,8 @@ func didYouMean(name, prefix string, names []string) string {
 			best, least = candidate, d
 		}
 	}
-	if i := slices.IndexFunc(names, func(n string) bool { return len(name) > 1 && strings.HasPrefix(n, name) }); best ==
-		"" && i >= 0 {
+	isBegun := func(candidate string) bool { return len(name) > 1 && strings.HasPrefix(candidate, name) }
+	if i := slices.IndexFunc(names, isBegun); best == "" && i >= 0 {
 		best = names[i]
 	}
 	if best == "" {
@@ -80,7 +80,6 @@ func suggestion(fs *flag.FlagSet, err error) string {
 	return didYouMean(parts[1], "-", flagsOf(fs))
 }
 
-// flagsOf are the names of the flags.
 func flagsOf(fs *flag.FlagSet) (names []string) {
 	fs.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
 	return names

@@ -144,7 +144,6 @@ func (s *supervisor) ended() {
 	}
 }
 
-// look compares the clock with the lock.
 func (s *supervisor) look() {
 	now := child.Now() // read before the lock is checked, so the bound can only be too early
 	err := s.lock.Err()
@@ -299,8 +298,8 @@ func (s *supervisor) diedOf(sig syscall.Signal) error {
 	return e
 }
 
-func (s *supervisor) say(what eventName, format string, args ...any) {
-	s.log.say(entry{Event: what}, format, args...)
+func (s *supervisor) say(event, format string, args ...any) {
+	s.log.say(entry{Event: event}, format, args...)
 }
 
 // also returns err with the other error on the same line.

@@ -75,7 +75,6 @@ func (p *fakeProcess) Kill() error {
 	return nil
 }
 
-// event is an event that the supervisor may see.
 type event struct {
 	name   string
 	handle func(s *supervisor)

@@ -65,8 +65,7 @@ func TestTheManualKnowsEveryFlag(t *testing.T) {
 	manual := string(raw)
 	known := make(map[string]bool)
 	for _, c := range commands() {
-		fs := newFlags(c.name)
-		c.setup(fs)
+		fs, _ := c.flags()
 		for _, name := range flagsOf(fs) {
 			known[name] = true
 			before := "[ `]"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -19,16 +20,11 @@ func versionCommand() command {
 		help: `
 Prints the version of the module and the revision of the source, as far as the Go toolchain has recorded them. A
 program installed by go install has a version; a program built in a checkout has a revision.`,
-		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
+		setup: func(fs *flag.FlagSet) action {
 			asJSON := fs.Bool("json", false, "print JSON")
 			return func(_ context.Context, t *terminal, _ []string) error {
-				info, _ := debug.ReadBuildInfo() // of another toolchain there is none
-				v := versionOf(info)
-				if *asJSON {
-					return writeJSON(t.out, v)
-				}
-				_, err := fmt.Fprintln(t.out, v)
-				return err
+				v := ownVersion()
+				return t.print(*asJSON, v, func(out io.Writer) { fmt.Fprintln(out, v) })
 			}
 		},
 	}
@@ -42,6 +38,11 @@ type version struct {
 	Modified bool   `json:"modified"`       // there were changes that are not in the revision
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
+}
+
+func ownVersion() version {
+	info, _ := debug.ReadBuildInfo() // of another toolchain there is none
+	return versionOf(info)
 }
 
 // versionOf reads the toolchain's build information; info may be nil.
@@ -75,7 +76,6 @@ func versionOf(info *debug.BuildInfo) version {
 	return v
 }
 
-// String is one line.
 func (v version) String() string {
 	text := "redlock " + v.Version
 	if v.Revision != "" {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-624411e5/redlock"
@@ -147,7 +149,6 @@ func (w *wait) liveWidth(io *terminal) int {
 	return width
 }
 
-// watch reports the wait until ctx is done.
 func (w *wait) watch(ctx context.Context, io *terminal, live bool) {
 	log := w.taker.log
 	every := lookSeldom
@@ -219,7 +220,6 @@ func (w *wait) entry() entry {
 	}
 }
 
-// draw rewrites the line on a terminal.
 func (w *wait) draw(width int) {
 	line := []rune("redlock: " + oneLine(hidePasswords(w.sentence())))
 	if len(line) >= width { // a line that wraps could not be rewritten
@@ -275,3 +275,42 @@ func (w *wait) choose(keys []string, found []redlock.Holder) (o obstacle) {
 
 // sooner reports whether a ttl of a ends before a ttl of b. A negative ttl has no end.
 func sooner(a, b time.Duration) bool { return a >= 0 && (b < 0 || a < b) }
+
+// aboveVariable holds the IDs of all locks that a command runs under, separated by blanks. They are no secret.
+const aboveVariable = "REDLOCK_ABOVE"
+
+// above are the IDs of the locks that this program runs under.
+func above() []string { return strings.Fields(os.Getenv(aboveVariable)) }
+
+// forItself returns an error if a wait for the lock would never end, because the lock's holder waits for this program.
+// It returns nil if it can't tell.
+func (w *wait) forItself(ctx context.Context, err error) error {
+	ids := above()
+	if len(ids) == 0 || !errors.Is(err, redlock.ErrHeld) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+	isAbove := func(key string) bool {
+		h, err := w.locker.Holder(ctx, key)
+		return err == nil && h.Held && h.Holds == 1 && slices.Contains(ids, h.ID)
+	}
+	t := w.taker
+	if t.permits > 0 {
+		for slot := range t.permits {
+			if !isAbove(fmt.Sprintf(slotForm, t.keys[0], slot)) {
+				return nil
+			}
+		}
+		return runsUnder("every permit of", t.keys[0], err)
+	}
+	if i := slices.IndexFunc(t.keys, isAbove); i >= 0 {
+		return runsUnder("a lock on", t.keys[i], err)
+	}
+	return nil
+}
+
+func runsUnder(what, key string, err error) error {
+	text := fmt.Sprintf("this command runs under %s %s, and would wait for itself", what, quotedKey(key))
+	return &heldError{text, err}
+}

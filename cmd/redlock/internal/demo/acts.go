@@ -38,7 +38,6 @@ func (s *Show) play(ctx context.Context) {
 	s.replace(ctx, replacement{leave: []int{n - 2}, dead: true})
 }
 
-// handoffs shows the lock changing hands.
 func (s *Show) handoffs(ctx context.Context, title string) {
 	if ctx.Err() != nil {
 		return
@@ -87,9 +86,9 @@ func (s *Show) outage(ctx context.Context) {
 // refuse shows the error that workers get now.
 func (s *Show) refuse(q *redlock.QuorumError) {
 	s.refusal = q.Error()
-	s.say("refusal", s.refusal)
+	s.say("refusal", "%s", s.refusal)
 	if errors.Is(q, redlock.ErrNoQuorum) {
-		s.say("note", tooFew(q))
+		s.say("note", "%s", tooFew(q))
 	}
 }
 
@@ -147,12 +146,12 @@ func (s *Show) resume(ctx context.Context) {
 		return
 	}
 	s.board.allUp()
-	s.say("master", fmt.Sprintf("all %d masters are back, with their data", n))
+	s.say("master", "all %d masters are back, with their data", n)
 	resumed := time.Duration(0)
 	shown := s.until(ctx, func() bool {
 		if now := s.board.soFar(a); resumed == 0 && len(now.winners) > 0 {
 			resumed = now.firstWin.Sub(back)
-			s.say("resumed", fmt.Sprintf("the lock was acquired again %v after that", round(resumed)))
+			s.say("resumed", "the lock was acquired again %v after that", round(resumed))
 		}
 		return s.changesHands(a)
 	})
@@ -205,7 +204,7 @@ func (s *Show) untilWithin(ctx context.Context, least, limit time.Duration, cond
 
 func (s *Show) begin(title string) *actState {
 	a := s.board.act(title)
-	s.say("act", title)
+	s.say("act", "%s", title)
 	return a
 }
 
@@ -215,10 +214,12 @@ func (s *Show) stop(i int) {
 		return
 	}
 	s.board.setUp(i, false)
-	s.say("master", fmt.Sprintf("master %d (%s) stopped", i+1, s.board.addrs[i]))
+	s.say("master", "master %d (%s) stopped", i+1, s.board.addrs[i])
 }
 
-func (s *Show) say(kind, text string) { s.tell(Event{Kind: kind, Text: text}) }
+func (s *Show) say(kind, format string, args ...any) {
+	s.tell(Event{Kind: kind, Text: fmt.Sprintf(format, args...)})
+}
 
 func (s *Show) check(what string, ok bool, detail string) {
 	s.checks = append(s.checks, Check{What: what, OK: ok, Detail: detail})
@@ -231,7 +232,6 @@ func (s *Show) judge(ctx context.Context, what string, ok bool, detail string) {
 	}
 }
 
-// progress reports every second how far the show is.
 func (s *Show) progress(ctx context.Context) {
 	for {
 		sleep(ctx, time.Second)
@@ -239,12 +239,10 @@ func (s *Show) progress(ctx context.Context) {
 			return
 		}
 		v := s.Snapshot()
-		s.say("progress",
-			fmt.Sprintf("%d acquisitions, %d handoffs, %d overlaps", v.Acquisitions, v.Handoffs, v.Overlaps))
+		s.say("progress", "%d acquisitions, %d handoffs, %d overlaps", v.Acquisitions, v.Handoffs, v.Overlaps)
 	}
 }
 
-// watchMasters checks which of the user's masters answer.
 func (s *Show) watchMasters(ctx context.Context) {
 	for ctx.Err() == nil {
 		for i, addr := range s.board.addrs {
@@ -256,9 +254,9 @@ func (s *Show) watchMasters(ctx context.Context) {
 				continue
 			}
 			if err != nil {
-				s.say("master", fmt.Sprintf("master %d (%s) does not answer: %v", i+1, addr, err))
+				s.say("master", "master %d (%s) does not answer: %v", i+1, addr, err)
 			} else {
-				s.say("master", fmt.Sprintf("master %d (%s) answers again", i+1, addr))
+				s.say("master", "master %d (%s) answers again", i+1, addr)
 			}
 		}
 		sleep(ctx, glanceTimeout)

@@ -82,7 +82,6 @@ func newAct(title string, now time.Time) *actState {
 	return &actState{title: title, began: now, winners: make(map[int]int), lists: make(map[list]int)}
 }
 
-// teller returns the function that sends events to the view.
 func (b *board) teller(tell func(Event)) func(Event) {
 	return func(e Event) {
 		b.telling.Lock()
@@ -100,7 +99,6 @@ func (b *board) elapsed() time.Duration {
 	return time.Since(b.began)
 }
 
-// act begins the next act.
 func (b *board) act(title string) *actState {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -115,7 +113,6 @@ func (b *board) act(title string) *actState {
 	return a
 }
 
-// step begins the next part of the present act.
 func (b *board) step(text string) { b.locked(func() { b.currentLocked().step = text }) }
 
 // soFar returns a copy of an act's events.
@@ -179,8 +176,12 @@ func (b *board) observed(began time.Time, err error) {
 	b.refusal = err
 }
 
-// failed records an error that no part of the show expects.
-func (b *board) failed(err error) { b.locked(func() { b.failures = append(b.failures, err) }) }
+// expectNone records an error, if there is one, as a failure: no part of the show expects it.
+func (b *board) expectNone(err error) {
+	if err != nil {
+		b.locked(func() { b.failures = append(b.failures, err) })
+	}
+}
 
 // add records a new master, which is up.
 func (b *board) add(addr string) {
@@ -203,9 +204,16 @@ func (b *board) allUp() {
 func (b *board) refused() (*redlock.QuorumError, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var q *redlock.QuorumError
-	found := errors.As(b.refusal, &q)
-	return q, found
+	return errors.AsType[*redlock.QuorumError](b.refusal)
+}
+
+// latenciesLocked sums up how long the observer's acquisitions took, and the workers'.
+func (b *board) latenciesLocked() (free, wait Latency) {
+	var frees, waits []time.Duration
+	for _, a := range b.acts {
+		frees, waits = append(frees, a.free...), append(waits, a.waits...)
+	}
+	return latency(frees), latency(waits)
 }
 
 // percentile returns the p-th percentile of d by the nearest-rank method, zero of nothing.

@@ -20,16 +20,14 @@ import (
 
 // Config has the settings of a show. The zero value is the whole show on masters that it starts.
 type Config struct {
-	// URLs are the masters. Default: five inside this process, which the show can stop.
-	URLs []string
+	URLs []string // the masters; default: five inside this process, which the show can stop
 	// Workers is the number of workers that want the lock, from 2 to 16. Default: 5. Each has a separate Locker and
 	// separate connections, like a separate process.
 	Workers int
 	// Act is the least duration of each part. A part lasts longer only if it has not shown its point yet. The last part
 	// replaces a master. Its steps take half of Act, except one, which takes the locks' ttl. Default: 2 s.
-	Act time.Duration
-	// Hold is about how long a worker keeps the lock. Default: 70 ms.
-	Hold time.Duration
+	Act  time.Duration
+	Hold time.Duration // about how long a worker keeps the lock; default: 70 ms
 }
 
 // options let masters on a busy machine not count as down.
@@ -181,7 +179,7 @@ func (s *Show) cleanUp(interrupted bool) {
 	}
 	s.check("no key left behind", len(left) == 0 && unseen <= mayMiss, detail)
 	if err := s.fleet.close(); err != nil && !interrupted {
-		s.say("note", "closing: "+err.Error())
+		s.say("note", "closing: %v", err)
 	}
 }
 
@@ -198,7 +196,6 @@ func (s *Show) closeLockers(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// keys returns all keys that the show ever locks.
 func (s *Show) keys() []string {
 	return []string{s.key, s.key + freeSuffix, s.key + heldSuffix}
 }

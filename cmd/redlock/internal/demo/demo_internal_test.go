@@ -24,7 +24,8 @@ func newShow(t *testing.T, cfg Config) *Show {
 	return show
 }
 
-func masters(t *testing.T, n int) *embedded.Cluster {
+// masters starts masters for a quick show that must not stop them.
+func masters(t *testing.T, n int) (*embedded.Cluster, Config) {
 	t.Helper()
 	c, err := embedded.Start(n)
 	if err != nil {
@@ -35,10 +36,11 @@ func masters(t *testing.T, n int) *embedded.Cluster {
 			t.Error(err)
 		}
 	})
-	return c
+	cfg := quick
+	cfg.URLs = c.URLs()
+	return c, cfg
 }
 
-// failed names the checks that did not hold.
 func failed(r Report) []string {
 	var names []string
 	for _, c := range r.Checks {
@@ -88,10 +90,9 @@ func TestTheShowFindsOverlapsOfALockThatDoesNotExclude(t *testing.T) {
 	if _, within := mutanttest.Within(t, "half-quorum"); !within {
 		return
 	}
-	cfg := quick
+	_, cfg := masters(t, 5)
 	cfg.Workers = 8
 	cfg.Act = 2 * time.Second
-	cfg.URLs = masters(t, 5).URLs()
 	r := newShow(t, cfg).Run(t.Context(), nil)
 	if r.Overlaps == 0 || r.OK {
 		t.Fatalf("%d overlaps and OK %t with a broken quorum: this show can't fail", r.Overlaps, r.OK)
@@ -120,9 +121,7 @@ func TestTheResourceSeesWhoIsInsideTogether(t *testing.T) {
 // The masters belong to the user: two of five are down before the show begins.
 func TestTheUsersMastersAreUsedAsTheyAre(t *testing.T) {
 	t.Parallel()
-	cluster := masters(t, 5)
-	cfg := quick
-	cfg.URLs = cluster.URLs()
+	cluster, cfg := masters(t, 5)
 	for i := range 2 {
 		if err := cluster.Masters[i].Stop(); err != nil {
 			t.Fatal(err)
@@ -145,9 +144,7 @@ func TestTheUsersMastersAreUsedAsTheyAre(t *testing.T) {
 
 func TestAShowThatCanLookOnNoMasterDoesNotSayThatNoKeyIsLeft(t *testing.T) {
 	t.Parallel()
-	cluster := masters(t, 3)
-	cfg := quick
-	cfg.URLs = cluster.URLs()
+	cluster, cfg := masters(t, 3)
 	for _, m := range cluster.Masters {
 		if err := m.Stop(); err != nil {
 			t.Fatal(err)
@@ -162,9 +159,7 @@ func TestAShowThatCanLookOnNoMasterDoesNotSayThatNoKeyIsLeft(t *testing.T) {
 
 func TestARemainingKeyIsFound(t *testing.T) {
 	t.Parallel()
-	cluster := masters(t, 3)
-	cfg := quick
-	cfg.URLs = cluster.URLs()
+	_, cfg := masters(t, 3)
 	show := newShow(t, cfg)
 	stranger, err := redlock.Dial(t.Context(), cfg.URLs, redlock.Options{})
 	if err != nil {

@@ -79,7 +79,6 @@ func (f *fleet) anyStopped() bool {
 	return f.ours() && slices.ContainsFunc(f.cluster.Masters, func(m *embedded.Master) bool { return !m.Running() })
 }
 
-// restart restarts every stopped master.
 func (f *fleet) restart() error {
 	if !f.ours() {
 		return nil

@@ -142,14 +142,14 @@ func totals(v Snapshot, style term.Style) string {
 		overlaps = paint(style, red, fmt.Sprintf("OVERLAPS %d", v.Overlaps))
 	}
 	return fmt.Sprintf("acquired %d   %s   free p50/p99 %s/%s ms   wait p50/p99 %s/%s ms", v.Acquisitions, overlaps,
-		millis(v.FreeP50), millis(v.FreeP99), millis(v.WaitP50), millis(v.WaitP99))
+		millis(v.Free.P50), millis(v.Free.P99), millis(v.Wait.P50), millis(v.Wait.P99))
 }
 
-func millis(d time.Duration) string {
-	if d < 10*time.Millisecond {
-		return fmt.Sprintf("%.1f", float64(d.Microseconds())/1000)
+func millis(d Duration) string {
+	if time.Duration(d) < 10*time.Millisecond {
+		return fmt.Sprintf("%.1f", d.millis())
 	}
-	return fmt.Sprint(d.Milliseconds())
+	return fmt.Sprint(time.Duration(d).Milliseconds())
 }
 
 // shortName keeps the end of a long name, because the port is there.

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -25,7 +25,6 @@ func moment(at time.Duration, inside ...int) Snapshot {
 	return v
 }
 
-// frame adds a moment and draws it.
 func (h *history) frame(v Snapshot, log []string, width, height int, style term.Style) []string {
 	h.add(v)
 	return picture(v, *h, log, width, height, style)
@@ -62,11 +61,9 @@ func TestAPictureShowsWhoIsInsideAndWhoIsDown(t *testing.T) {
 		" worker 1": ".X", " worker 2": "..", " worker 3": ".X", " worker 4": "#.", // an overlap is an X in both rows
 		" master 1": "--", " master 2": "stopped",
 	} {
-		found := false
-		for _, line := range lines {
-			found = found || strings.HasPrefix(line, prefix) && strings.Contains(line, want)
-		}
-		if !found {
+		if !slices.ContainsFunc(lines, func(line string) bool {
+			return strings.HasPrefix(line, prefix) && strings.Contains(line, want)
+		}) {
 			t.Errorf("no line that begins with %q has %q:\n%s", prefix, want, strings.Join(lines, "\n"))
 		}
 	}
@@ -104,26 +101,8 @@ func TestAPictureShowsWhoHasWhichMasters(t *testing.T) {
 	}
 }
 
-// syncBuffer is a terminal that can be read while it is drawn on.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
 func TestAScreenGivesTheTerminalBackAsItWas(t *testing.T) {
-	var out syncBuffer
+	var out bytes.Buffer
 	drawn := make(chan struct{}, 1)
 	snapshot := func() Snapshot {
 		select {

@@ -49,17 +49,14 @@ func WriteReport(out io.Writer, r Report, style term.Style) {
 	}
 	fmt.Fprintln(out)
 	for _, c := range r.Checks {
-		fmt.Fprintf(out, "  %s %s\n", verdict(style, c.OK), sentence(c))
+		text := c.What
+		if c.Detail != "" {
+			text += " (" + c.Detail + ")"
+		}
+		fmt.Fprintf(out, "  %s %s\n", verdict(style, c.OK), text)
 	}
 	fmt.Fprintf(out, "\n  acquisitions %d, handoffs %d, overlaps found: %d. %s\n", r.Acquisitions, r.Handoffs,
 		r.Overlaps, conclusion(style, r))
-}
-
-func sentence(c Check) string {
-	if c.Detail == "" {
-		return c.What
-	}
-	return c.What + " (" + c.Detail + ")"
 }
 
 func verdict(style term.Style, ok bool) string {

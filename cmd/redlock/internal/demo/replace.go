@@ -66,9 +66,8 @@ func (x *exchange) prepare() error {
 		}
 		n := len(s.fleet.urls)
 		s.board.add(s.fleet.direct[n-1].Name())
-		s.say("master",
-			fmt.Sprintf("master %d (%s), which is new and empty, takes the place of master %d", n, s.board.addrs[n-1],
-				i+1))
+		s.say("master", "master %d (%s), which is new and empty, takes the place of master %d", n, s.board.addrs[n-1],
+			i+1)
 		x.after = append(x.after, s.fleet.urls[n-1])
 	}
 	for i, w := range s.workers {
@@ -137,7 +136,7 @@ func (x *exchange) newOnesCount(ctx context.Context) {
 func (x *exchange) step(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	x.show.board.step(text)
-	x.show.say("step", text)
+	x.show.say("step", "%s", text)
 }
 
 // give restarts processes with another list, one after the other. At the same time it closes their old Lockers. That
@@ -169,9 +168,7 @@ func (s *Show) leave(locker *redlock.Locker) {
 	s.leaving.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 		defer cancel()
-		if err := locker.Close(ctx); err != nil {
-			s.board.failed(err)
-		}
+		s.board.expectNone(locker.Close(ctx))
 	})
 }
 
@@ -242,8 +239,7 @@ func (p phase) check() Check {
 
 // exclude has each of two processes try for a lock that the other one holds.
 func (x *exchange) exclude(ctx context.Context, between string, a, b *process) {
-	answers := []error{x.show.tried(ctx, a, b), x.show.tried(ctx, b, a)}
-	c := exclusion(between, answers)
+	c := exclusion(between, x.show.tried(ctx, a, b), x.show.tried(ctx, b, a))
 	x.show.judge(ctx, c.What, c.OK, c.Detail)
 }
 
@@ -268,30 +264,21 @@ func (s *Show) tryHeld(ctx context.Context, holds, wants *process) error {
 	if err != nil {
 		return fmt.Errorf("taking it first: %v", err) // which is no refusal of the other's
 	}
-	defer s.giveBack(ctx, lock)
+	defer func() { s.board.expectNone(lock.Release(ctx)) }()
 	second, err := wants.locker().TryAcquire(ctx, key, ttl)
 	if err != nil {
 		return err
 	}
-	defer s.giveBack(ctx, second)
+	defer func() { s.board.expectNone(second.Release(ctx)) }()
 	if over := lock.Err(); over != nil {
 		return fmt.Errorf("the first one's was over: %w", over)
 	}
 	return nil
 }
 
-func (s *Show) giveBack(ctx context.Context, lock *redlock.Lock) {
-	if err := lock.Release(ctx); err != nil {
-		s.board.failed(err)
-	}
-}
-
 // exclusion judges the answers to attempts on a held lock.
-func exclusion(between string, answers []error) Check {
+func exclusion(between string, answers ...error) Check {
 	c := Check{What: "replacing, " + between + " exclude each other", OK: true, Detail: "refused while held"}
-	if len(answers) == 0 {
-		c.OK, c.Detail = false, "not tried"
-	}
 	for _, err := range answers {
 		if errors.Is(err, redlock.ErrHeld) {
 			continue

@@ -37,9 +37,9 @@ type ActReport struct {
 	Acquisitions int     `json:"acquisitions"`
 	Refusals     int     `json:"refusals"`
 	// Lists counts the acquisitions by the list of masters, "old", "both" or "new", in the act that exchanges masters.
-	Lists map[string]int `json:"acquisitions_by_list,omitempty"`
-	Free  Latency        `json:"acquire_free"`
-	Wait  Latency        `json:"acquire_contended"`
+	Lists map[list]int `json:"acquisitions_by_list,omitempty"`
+	Free  Latency      `json:"acquire_free"`
+	Wait  Latency      `json:"acquire_contended"`
 	// Through is the number of acquisitions that had waited through the outage; Wait leaves them out. Longest is the
 	// longest such wait.
 	Through int      `json:"waited_through_outage"`
@@ -57,9 +57,9 @@ type Latency struct {
 type Duration time.Duration
 
 // MarshalJSON implements json.Marshaler.
-func (d Duration) MarshalJSON() ([]byte, error) {
-	return json.Marshal(float64(time.Duration(d).Microseconds()) / 1000)
-}
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.millis()) }
+
+func (d Duration) millis() float64 { return float64(time.Duration(d).Microseconds()) / 1000 }
 
 func (d Duration) String() string { return round(time.Duration(d)).String() }
 
@@ -98,12 +98,10 @@ func (s *Show) report(interrupted bool) Report {
 		r.Acquisitions += w.count
 	}
 	s.board.acts[len(s.board.acts)-1].ended = time.Now()
-	var free, waits []time.Duration
 	for _, a := range s.board.acts {
-		free, waits = append(free, a.free...), append(waits, a.waits...)
 		r.Acts = append(r.Acts, a.report())
 	}
-	r.Free, r.Wait = latency(free), latency(waits)
+	r.Free, r.Wait = s.board.latenciesLocked() // no one else is left
 	r.OK = !interrupted
 	for _, c := range r.Checks {
 		r.OK = r.OK && c.OK
@@ -113,20 +111,17 @@ func (s *Show) report(interrupted bool) Report {
 
 func (a *actState) report() ActReport {
 	r := ActReport{
-		Title:    a.title,
-		Seconds:  a.ended.Sub(a.began).Seconds(),
-		Refusals: a.refusals,
-		Free:     latency(a.free),
-		Wait:     latency(a.waits),
-		Through:  len(a.through),
-		Longest:  Duration(percentile(a.through, 100)),
+		Title:        a.title,
+		Seconds:      a.ended.Sub(a.began).Seconds(),
+		Acquisitions: a.acquisitions(),
+		Refusals:     a.refusals,
+		Free:         latency(a.free),
+		Wait:         latency(a.waits),
+		Through:      len(a.through),
+		Longest:      Duration(percentile(a.through, 100)),
 	}
-	r.Acquisitions = a.acquisitions()
 	if a.step != "" {
-		r.Lists = make(map[string]int, len(a.lists))
-		for l, n := range a.lists {
-			r.Lists[string(l)] = n
-		}
+		r.Lists = a.lists
 	}
 	return r
 }

@@ -38,6 +38,7 @@ type Screen struct {
 
 	mu      sync.Mutex
 	history history
+	closed  sync.Once
 	stop    chan struct{}
 	stopped chan struct{}
 }
@@ -105,14 +106,11 @@ func (s *Screen) Tell(e Event) {
 
 // Close stops drawing and restores the terminal. A second call does nothing.
 func (s *Screen) Close() {
-	select {
-	case <-s.stop:
-		return
-	default:
-	}
-	close(s.stop)
-	<-s.stopped
-	_, _ = io.WriteString(s.out, exit)
+	s.closed.Do(func() {
+		close(s.stop)
+		<-s.stopped
+		_, _ = io.WriteString(s.out, exit)
+	})
 }
 
 // Diagram returns the whole show on one time axis, to print after Close: the workers inside, and the masters that were
@@ -163,7 +161,6 @@ func (h *history) add(v Snapshot) {
 	}
 }
 
-// last returns the newest n columns.
 func (h history) last(n int) []column { return h[max(0, len(h)-max(n, 0)):] }
 
 // squeezed returns n moments, evenly spread over all columns. Each column stays a moment, so two workers in one column

@@ -9,32 +9,26 @@ import (
 
 // Event is something worth a line of output.
 type Event struct {
-	// At is the time since the show began.
-	At time.Duration
-	// Kind is one of: act, step, master, refusal, resumed, interrupted, note, progress.
-	Kind string
-	// Text is for people: one line, or several for a refusal.
-	Text string
+	At   time.Duration // since the show began
+	Kind string        // one of: act, step, master, refusal, resumed, interrupted, note, progress
+	Text string        // for people: one line, or several for a refusal
 }
 
 // Snapshot is the state at one moment.
 type Snapshot struct {
-	At      time.Duration
-	Title   string // of the act that is on
-	Act     int    // its number, from 1; 0 before the show
-	Members int    // how many masters a Locker asks; during a replacement there are more
-	Masters []MasterView
-	Workers []WorkerView
-	// Inside are the workers that use the resource now. The lock must prevent more than one.
-	Inside       []int
+	At           time.Duration
+	Title        string // of the act that is on
+	Act          int    // its number, from 1; 0 before the show
+	Members      int    // how many masters a Locker asks; during a replacement there are more
+	Masters      []MasterView
+	Workers      []WorkerView
+	Inside       []int // workers that use the resource now; the lock must prevent more than one
 	Acquisitions int
 	Handoffs     int
 	Overlaps     int
-	// FreeP50 and FreeP99 are the times to acquire a free lock. WaitP50 and WaitP99 are the times to acquire the
-	// contended lock, without the waits during an outage.
-	FreeP50, FreeP99, WaitP50, WaitP99 time.Duration
-	// Refusal explains, line by line, why the lock can't be acquired in this act; it is empty if it can.
-	Refusal []string
+	Free         Latency  // of a lock that no one else wants
+	Wait         Latency  // of the contended lock, without the waits during an outage
+	Refusal      []string // why the lock can't be acquired in this act, line by line; empty if it can
 }
 
 // MasterView is one master of a Snapshot.
@@ -45,13 +39,11 @@ type MasterView struct {
 
 // WorkerView is one worker of a Snapshot.
 type WorkerView struct {
-	// Holds reports whether it holds the lock; then Left is how long at least. Otherwise Waiting is how long it has
-	// waited.
-	Holds         bool
-	Left, Waiting time.Duration
-	Acquisitions  int
-	// List is the worker's list while masters are exchanged: "old", "both" or "new". Otherwise it is "".
-	List string
+	Holds        bool          // the lock
+	Left         time.Duration // if it holds the lock, for how long at least
+	Waiting      time.Duration // otherwise, how long it has waited
+	Acquisitions int
+	List         string // its list while masters are exchanged: "old", "both" or "new"; otherwise ""
 }
 
 func (b *board) snapshot() Snapshot {
@@ -92,14 +84,9 @@ func (b *board) snapshot() Snapshot {
 		s.Workers = append(s.Workers, v)
 		s.Acquisitions += w.count
 	}
-	var free, waits []time.Duration
-	for _, a := range b.acts {
-		free, waits = append(free, a.free...), append(waits, a.waits...)
-	}
-	s.FreeP50, s.FreeP99 = percentile(free, 50), percentile(free, 99)
-	s.WaitP50, s.WaitP99 = percentile(waits, 50), percentile(waits, 99)
-	var q *redlock.QuorumError
-	if b.currentLocked().refusals > 0 && errors.Is(b.refusal, redlock.ErrNoQuorum) && errors.As(b.refusal, &q) {
+	s.Free, s.Wait = b.latenciesLocked()
+	q, ok := errors.AsType[*redlock.QuorumError](b.refusal)
+	if ok && b.currentLocked().refusals > 0 && errors.Is(q, redlock.ErrNoQuorum) {
 		s.Refusal = explanation(q)
 	}
 	return s

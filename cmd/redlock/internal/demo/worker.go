@@ -61,7 +61,7 @@ func (w *worker) work(ctx context.Context) {
 		if err != nil {
 			// Without another limit than ctx, Acquire should never fail.
 			if ctx.Err() == nil && !w.hasLeft(m, err) {
-				s.board.failed(err)
+				s.board.expectNone(err)
 				sleep(ctx, s.cfg.Hold)
 			}
 			continue
@@ -70,8 +70,8 @@ func (w *worker) work(ctx context.Context) {
 		w.use(ctx, lock)
 		err = lock.Release(ctx)
 		s.board.released(w.number)
-		if err != nil && errors.Is(err, redlock.ErrNotHeld) {
-			s.board.failed(err)
+		if errors.Is(err, redlock.ErrNotHeld) {
+			s.board.expectNone(err)
 		}
 		sleep(ctx, s.cfg.Hold/4+rand.N(s.cfg.Hold/2+1))
 	}
@@ -111,7 +111,6 @@ func (o *observer) work(ctx context.Context) {
 	}
 }
 
-// sleep waits for d or until ctx is done.
 func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):

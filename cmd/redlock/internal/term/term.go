@@ -2,15 +2,13 @@
 package term
 
 import (
+	"cmp"
 	"os"
 	"strings"
 )
 
 // Size returns the width and height in characters of the terminal that f is connected to, and false if it is none.
 func Size(f *os.File) (width, height int, ok bool) {
-	if f == nil {
-		return 0, 0, false
-	}
 	width, height, err := size(f.Fd())
 	if err != nil {
 		return 0, 0, false
@@ -23,24 +21,17 @@ func Size(f *os.File) (width, height int, ok bool) {
 
 // Style says how text may be drawn.
 type Style struct {
-	// Colour allows SGR sequences. See https://no-color.org.
-	Colour bool
-	// Unicode allows characters outside ASCII.
-	Unicode bool
+	Colour  bool // SGR sequences, see https://no-color.org
+	Unicode bool // characters outside ASCII
 }
 
-// StyleOf reads the abilities of a terminal from the environment. getenv is os.Getenv, or a fake in a test.
-func StyleOf(getenv func(string) string) Style {
-	locale := ""
+// OwnStyle reads the abilities of this program's terminal from the environment.
+func OwnStyle() Style {
 	// the first variable that is set decides, as POSIX says
-	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
-		if locale = getenv(name); locale != "" {
-			break
-		}
-	}
+	locale := cmp.Or(os.Getenv("LC_ALL"), os.Getenv("LC_CTYPE"), os.Getenv("LANG"))
 	locale = strings.ToLower(strings.ReplaceAll(locale, "-", ""))
 	return Style{
-		Colour:  getenv("NO_COLOR") == "" && getenv("TERM") != "dumb",
+		Colour:  os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
 		Unicode: strings.Contains(locale, "utf8"),
 	}
 }
