@@ -18,7 +18,6 @@ type leaky struct {
 	end chan struct{}
 }
 
-// Open implements workload.Subject.
 func (s leaky) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
 	l, err := s.Subject.Open(ctx, addrs)
 	return leakyLocker{l, s.end}, err
@@ -29,7 +28,6 @@ type leakyLocker struct {
 	end chan struct{}
 }
 
-// Acquire implements workload.Locker.
 func (l leakyLocker) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
 	h, err := l.Locker.Acquire(ctx, r)
 	if err == nil {

@@ -34,13 +34,11 @@ const (
 // Blind lists those variants.
 func Blind() []Variant { return []Variant{NoLock, IdleRelease, Litter, Liar, StoppedClock} }
 
-// blind is a Textbook with one thing otherwise.
+// blind implements workload.Subject: a Textbook with one thing otherwise.
 type blind struct{ variant Variant }
 
-// Name implements workload.Subject.
 func (s blind) Name() string { return string(s.variant) }
 
-// Supports implements workload.Subject.
 func (s blind) Supports(kind history.Kind) error {
 	if kind == history.Plain {
 		return nil
@@ -48,7 +46,6 @@ func (s blind) Supports(kind history.Kind) error {
 	return fmt.Errorf("%w: %s has no %s locks", workload.ErrUnsupported, s.variant, kind)
 }
 
-// Open implements workload.Subject.
 func (s blind) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
 	return s.OpenSecured(ctx, endpoint.AllPlain(addrs))
 }
@@ -83,7 +80,6 @@ type blindLocker struct {
 	clock   lazyClock
 }
 
-// Acquire implements workload.Locker.
 func (l *blindLocker) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
 	switch l.variant {
 	case NoLock:
@@ -107,7 +103,6 @@ func (l *blindLocker) Acquire(ctx context.Context, r workload.Request) (workload
 	return h, nil
 }
 
-// Close implements workload.Locker.
 func (l *blindLocker) Close(ctx context.Context) error {
 	l.clock.stop()
 	err := l.Locker.Close(ctx)
@@ -123,7 +118,6 @@ type blindHold struct {
 	until  time.Duration // by its clock
 }
 
-// Remaining implements workload.Hold.
 func (h *blindHold) Remaining() time.Duration {
 	if h.locker.variant == StoppedClock {
 		return h.until - h.locker.clock.now()
@@ -131,7 +125,6 @@ func (h *blindHold) Remaining() time.Duration {
 	return h.Hold.Remaining()
 }
 
-// Release implements workload.Hold.
 func (h *blindHold) Release(ctx context.Context) error {
 	if h.locker.variant == IdleRelease {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/embedded"
 )
 
-// inProcess is a master inside this process.
+// inProcess implements Master inside this process.
 type inProcess struct {
 	commands
 	master *embedded.Master
@@ -35,13 +35,9 @@ func OpenEmbedded(_ context.Context, o Options) (*Fleet, error) {
 	return fleet, nil
 }
 
-// Addr implements Master.
-func (m *inProcess) Addr() string { return m.master.Addr() }
-
-// Can implements Master.
+func (m *inProcess) Addr() string            { return m.master.Addr() }
 func (m *inProcess) Can(action Action) error { return (Process | Consent).Has(action) }
 
-// Inject implements Master.
 func (m *inProcess) Inject(ctx context.Context, action Action, p Params) (Injection, error) {
 	if err := m.Can(action); err != nil {
 		return Injection{}, err
@@ -83,5 +79,4 @@ func (m *inProcess) stop(stop func() error) (Injection, error) {
 	return seen(heal, "connections are refused"), nil
 }
 
-// Close implements Master.
 func (m *inProcess) Close() error { return errors.Join(m.client.Close(), m.master.Close()) }

@@ -34,7 +34,6 @@ type link struct {
 	listens   uint64 // subscriptions so far
 }
 
-// Name implements redlock.Master.
 func (l *link) Name() string { return l.name }
 
 // Gather implements lane.Paced: a lane takes its batch after all goroutines that the current event
@@ -60,7 +59,6 @@ func (l *link) listLocked() {
 	}
 }
 
-// Do implements redlock.Master.
 func (l *link) Do(ctx context.Context, batch []*single.Call) {
 	deadline, _ := ctx.Deadline()
 	l.w.mu.Lock()

@@ -64,7 +64,6 @@ func (s *etcdSubject) Open(_ context.Context, addrs []string) (Client, error) {
 
 type etcdClient struct{ locks *EtcdLocks }
 
-// Acquire implements Client.
 func (c etcdClient) Acquire(ctx context.Context, key string, ttl time.Duration) (Handle, error) {
 	return granted(c.locks.Lock(ctx, key, ttl, false))
 }

@@ -298,7 +298,6 @@ type memberHold struct {
 	once   sync.Once
 }
 
-// Release implements workload.Hold.
 func (h *memberHold) Release(ctx context.Context) error {
 	defer h.once.Do(func() { h.member.giveBack(h.term) })
 	return h.Hold.Release(ctx)

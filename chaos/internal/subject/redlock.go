@@ -80,16 +80,11 @@ func (s Redlock) WithClock(wall func() time.Time) workload.Subject {
 	return s
 }
 
-// otherWall is the machine's clock with another time of day.
+// otherWall implements redlock.Clock by the machine's clock, with another time of day.
 type otherWall func() time.Time
 
-// Now implements redlock.Clock.
-func (otherWall) Now() time.Duration { return boottime.Now() }
-
-// Wall implements redlock.Clock.
-func (wall otherWall) Wall() time.Time { return wall() }
-
-// AfterFunc implements redlock.Clock.
+func (otherWall) Now() time.Duration                                { return boottime.Now() }
+func (wall otherWall) Wall() time.Time                              { return wall() }
 func (otherWall) AfterFunc(d time.Duration, f func()) redlock.Timer { return time.AfterFunc(d, f) }
 
 // InVirtualTime implements workload.Virtual.
@@ -98,16 +93,11 @@ func (s Redlock) InVirtualTime() workload.Subject {
 	return s
 }
 
-// goClock is package time's clock, since some moment.
+// goClock implements redlock.Clock by package time, since some moment.
 type goClock struct{ origin time.Time }
 
-// Now implements redlock.Clock.
-func (c goClock) Now() time.Duration { return time.Since(c.origin) }
-
-// Wall implements redlock.Clock.
-func (goClock) Wall() time.Time { return time.Now() }
-
-// AfterFunc implements redlock.Clock.
+func (c goClock) Now() time.Duration                              { return time.Since(c.origin) }
+func (goClock) Wall() time.Time                                   { return time.Now() }
 func (goClock) AfterFunc(d time.Duration, f func()) redlock.Timer { return time.AfterFunc(d, f) }
 
 // Open implements workload.Subject.
@@ -219,12 +209,12 @@ func age(ctx context.Context, all []endpoint.Endpoint, guard time.Duration) erro
 	return nil
 }
 
+// ownLocker implements workload.Locker.
 type ownLocker struct {
 	*redlock.Locker
 	masters []*single.Master
 }
 
-// Close implements workload.Locker.
 func (l ownLocker) Close(ctx context.Context) error {
 	return errors.Join(l.Locker.Close(ctx), l.closeMasters())
 }
@@ -237,7 +227,6 @@ func (l ownLocker) closeMasters() error {
 	return err
 }
 
-// Acquire implements workload.Locker.
 func (l ownLocker) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
 	var opts []redlock.Option
 	if r.Renew {
@@ -284,14 +273,13 @@ func translate(err error) error {
 	return err
 }
 
+// ownHold implements workload.Hold.
 type ownHold struct{ *redlock.Lock }
 
-// Extend implements workload.Hold.
 func (h ownHold) Extend(ctx context.Context, ttl time.Duration) error {
 	return translate(h.Lock.Extend(ctx, ttl))
 }
 
-// Release implements workload.Hold.
 func (h ownHold) Release(ctx context.Context) error { return translate(h.Lock.Release(ctx)) }
 
 // Unrenewed is the subject with all that it has but renewal.
