@@ -65,9 +65,8 @@ func acquiredAroundFault(rep *chaos.Report) (within, after int, lost bool) {
 			lost = true
 		}
 	}
-	for i := range v.Attempts {
-		switch a := &v.Attempts[i]; {
-		case !a.Granted():
+	for a := range v.Holds() {
+		switch {
 		case a.Call > on && a.Return < off-slack:
 			within++
 		case a.Call > off:

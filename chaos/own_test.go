@@ -179,8 +179,8 @@ func longer(than time.Duration, always bool) chaos.Oracle {
 	return chaos.Oracle{
 		Name: "short-holds", Text: "holds that are too long", Always: always,
 		Judge: func(v *history.View) []oracle.Violation {
-			for i := range v.Attempts {
-				if a := &v.Attempts[i]; a.Granted() && time.Duration(a.End()-a.Return) > than {
+			for a := range v.Holds() {
+				if time.Duration(a.End()-a.Return) > than {
 					return []oracle.Violation{
 						{Oracle: "overlap", Key: a.Key, Attempts: []uint64{a.ID}, Text: "it was held for long"},
 					}

@@ -22,10 +22,10 @@ import (
 func Liveness(v *history.View, bound, gap time.Duration) []Violation {
 	var out []Violation
 	stuck := stuck(v)
-	eachWanted(v, gap, func(key string, attempts []int, _, free []window) {
+	eachWanted(v, gap, func(key string, attempts []*history.Attempt, _, free []window) {
 		for _, w := range free {
 			if w.to-w.from-covered(w, stuck) > int64(bound) {
-				out = append(out, starved(v, key, attempts, w, bound))
+				out = append(out, starved(key, attempts, w, bound))
 			}
 		}
 	})
@@ -35,12 +35,13 @@ func Liveness(v *history.View, bound, gap time.Duration) []Violation {
 // eachWanted calls visit for every key. asked has the times when a client that could reach a
 // majority asked for the key; free has the part of these times when the key was free. Attempts no
 // further apart than gap count as one.
-func eachWanted(v *history.View, gap time.Duration, visit func(key string, attempts []int, asked, free []window)) {
+func eachWanted(v *history.View, gap time.Duration,
+	visit func(key string, attempts []*history.Attempt, asked, free []window),
+) {
 	reach, busy, paused := newReach(v), newTaken(v), pauses(v)
-	v.ByKey(func(key string, attempts []int) {
+	for key, attempts := range v.ByKey() {
 		var asked []window
-		for _, i := range attempts {
-			a := &v.Attempts[i]
+		for _, a := range attempts {
 			asks := intersect([]window{{a.Call, v.Asks(a)}}, reach.of(a.Client))
 			asks = subtract(asks, paused[a.Client])
 			for _, other := range busy.locks[a.Lock] {
@@ -52,18 +53,16 @@ func eachWanted(v *history.View, gap time.Duration, visit func(key string, attem
 		}
 		asked = merge(asked, int64(gap))
 		visit(key, attempts, asked, subtract(asked, busy.keys[key]))
-	})
+	}
 }
 
-func starved(v *history.View, key string, attempts []int, w window, bound time.Duration) Violation {
+func starved(key string, attempts []*history.Attempt, w window, bound time.Duration) Violation {
 	violation := Violation{
 		Oracle: NameLiveness, Key: key, At: w.from,
 		Text: fmt.Sprintf("nobody got %q from %s to %s (%s, bound %s) although a majority was reachable, nobody held "+
-			"it and "+
-			"somebody asked for it", key, at(w.from), at(w.to), took(w.to-w.from), bound),
+			"it and somebody asked for it", key, at(w.from), at(w.to), took(w.to-w.from), bound),
 	}
-	for _, i := range attempts {
-		a := &v.Attempts[i]
+	for _, a := range attempts {
 		if a.Call < w.to && a.Return > w.from && len(violation.Attempts) < 8 {
 			violation.Attempts = append(violation.Attempts, a.ID)
 			violation.Events = append(violation.Events, a.CallEvent)
@@ -109,9 +108,8 @@ func Serve(v *history.View, settle time.Duration) Service {
 	reach := newReach(v)
 	busy, felt := newTaken(v), echoes(stalls(v), int64(settle))
 	late, paused := echoes(lasting(v, history.Slow), int64(settle)), pauses(v)
-	v.ByKey(func(_ string, attempts []int) {
-		for _, i := range attempts {
-			a := &v.Attempts[i]
+	for _, attempts := range v.ByKey() {
+		for _, a := range attempts {
 			if a.Return == history.Never {
 				continue
 			}
@@ -128,9 +126,9 @@ func Serve(v *history.View, settle time.Duration) Service {
 			if excused(a, excuses, taken) {
 				continue
 			}
-			s.count(a, taken, func() bool { return contended(v, attempts, a) })
+			s.count(a, taken, func() bool { return contended(attempts, a) })
 		}
-	})
+	}
 	s.Ratio = 1
 	if n := s.Acquired + s.Failed; n > 0 {
 		s.Ratio = float64(s.Acquired) / float64(n)
@@ -157,9 +155,8 @@ func (s *Service) count(a *history.Attempt, taken func() []window, contended fun
 	switch {
 	case a.Granted():
 		s.Acquired++
-	case a.Outcome == history.Cancelled && !waitedInVain(a, taken), a.Outcome == history.NoQuorum && a.Wait == 0 &&
-		contended(),
-		a.Outcome == history.Held && a.Wait == 0 && contended(),
+	case a.Outcome == history.Cancelled && !waitedInVain(a, taken),
+		(a.Outcome == history.NoQuorum || a.Outcome == history.Held) && a.Wait == 0 && contended(),
 		// A client that is ready to wait must not be refused while the key is free, even if others
 		// want the key.
 		a.Outcome == history.Held && a.Wait > 0 && 2*covered(window{a.Call, a.Return}, taken()) >= a.Return-a.Call:
@@ -178,9 +175,8 @@ const afterwards = int64(250 * time.Millisecond)
 // contended reports whether another client had the key during a's call or shortly before, or asked
 // for it. The votes of the reachable masters may then have been split. If no client gets the key
 // for long, Liveness finds that.
-func contended(v *history.View, attempts []int, a *history.Attempt) bool {
-	return slices.ContainsFunc(attempts, func(i int) bool {
-		b := &v.Attempts[i]
+func contended(attempts []*history.Attempt, a *history.Attempt) bool {
+	return slices.ContainsFunc(attempts, func(b *history.Attempt) bool {
 		end := b.Return
 		if b.Granted() {
 			end = b.LastUntil()
@@ -229,10 +225,9 @@ func Availability(v *history.View, settle time.Duration, atLeast, judged float64
 		Oracle: NameAvailability, Key: first.Key, At: first.Return, Attempts: s.FailedAttempts,
 		Events: []int{first.CallEvent, first.ReturnEvent},
 		Text: fmt.Sprintf("%d of %d attempts failed although a majority was reachable (availability %.3f %%, at "+
-			"least %.3f %% "+
-			"wanted, judged %d of %d attempts); the first is %s on %q at %s: %s %s", s.Failed, s.Acquired+s.Failed,
-			100*s.Ratio, 100*atLeast, s.Attempts, s.Total,
-			holder(first), first.Key, at(first.Call), first.Outcome, first.Note),
+			"least %.3f %% wanted, judged %d of %d attempts); the first is %s on %q at %s: %s %s", s.Failed, s.Acquired+s.Failed,
+			100*s.Ratio, 100*atLeast, s.Attempts, s.Total, holder(first), first.Key, at(first.Call), first.Outcome,
+			first.Note),
 	}}
 }
 
@@ -250,11 +245,11 @@ func Recoveries(v *history.View) []time.Duration {
 		}
 		worst := int64(-1)
 		until := lostAgain(v.Events[i:])
-		v.ByKey(func(_ string, attempts []int) {
+		for _, attempts := range v.ByKey() {
 			if d, ok := recovery(v, attempts, e.At, until); ok {
 				worst = max(worst, d)
 			}
-		})
+		}
 		if worst >= 0 {
 			out = append(out, time.Duration(worst))
 		}
@@ -271,10 +266,9 @@ func lostAgain(events []history.Event) int64 {
 	return history.Never
 }
 
-func recovery(v *history.View, attempts []int, healed, until int64) (int64, bool) {
+func recovery(v *history.View, attempts []*history.Attempt, healed, until int64) (int64, bool) {
 	granted, asked := history.Never, history.Never
-	for _, i := range attempts {
-		a := &v.Attempts[i]
+	for _, a := range attempts {
 		if v.Asks(a) < healed {
 			continue
 		}
@@ -289,7 +283,7 @@ func recovery(v *history.View, attempts []int, healed, until int64) (int64, bool
 		return 0, false
 	}
 	w := []window{{asked, granted}}
-	return length(subtract(subtract(w, busy(v, attempts)), stuck(v))), true
+	return length(subtract(subtract(w, busy(attempts)), stuck(v))), true
 }
 
 // Recovery finds that some recovery took longer than bound.
@@ -300,8 +294,7 @@ func Recovery(v *history.View, bound time.Duration) []Violation {
 			out = append(out, Violation{
 				Oracle: NameRecovery, At: lastHealed(v.Events),
 				Text: fmt.Sprintf("it took %s after a majority came back until every key was acquired again; the "+
-					"bound is %s",
-					d.Round(time.Microsecond), bound),
+					"bound is %s", d.Round(time.Microsecond), bound),
 			})
 		}
 	}
@@ -312,16 +305,16 @@ func Recovery(v *history.View, bound time.Duration) []Violation {
 // asked for it, with or without a reachable majority.
 func LongestOutage(v *history.View) int64 {
 	longest := int64(0)
-	v.ByKey(func(_ string, attempts []int) {
+	for _, attempts := range v.ByKey() {
 		var asked []window
-		for _, i := range attempts {
-			if a := &v.Attempts[i]; a.Lock == 0 {
+		for _, a := range attempts {
+			if a.Lock == 0 {
 				asked = append(asked, window{a.Call, v.Asks(a)})
 			}
 		}
-		for _, w := range subtract(merge(asked, int64(50*time.Millisecond)), busy(v, attempts)) {
+		for _, w := range subtract(merge(asked, int64(50*time.Millisecond)), busy(attempts)) {
 			longest = max(longest, w.to-w.from)
 		}
-	})
+	}
 	return longest
 }

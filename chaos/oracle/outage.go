@@ -39,8 +39,8 @@ func Outage(v *history.View, patience, bound, gap time.Duration) []Violation {
 	on[anyFault] = merge(slices.Concat(slices.Collect(maps.Values(on))...), 0)
 	wanted, dead, count := make(map[string]int64), make(map[string]int64), make(map[string]int)
 	longest := make(map[string]Violation)
-	eachWanted(v, gap, func(key string, attempts []int, asked, free []window) {
-		left := intersect(free, leftovers(v, attempts, faults))
+	eachWanted(v, gap, func(key string, attempts []*history.Attempt, asked, free []window) {
+		left := intersect(free, leftovers(attempts, faults))
 		asked, free = subtract(asked, left), subtract(free, left)
 		for name, times := range on {
 			wanted[name] += length(subtract(intersect(asked, times), still))
@@ -77,10 +77,9 @@ func Outage(v *history.View, patience, bound, gap time.Duration) []Violation {
 
 // leftovers returns the times when keys of holds may be left on some masters, because a fault came on between the
 // request for the hold and the end of its release.
-func leftovers(v *history.View, attempts []int, faults []window) []window {
+func leftovers(attempts []*history.Attempt, faults []window) []window {
 	var out []window
-	for _, i := range attempts {
-		a := &v.Attempts[i]
+	for _, a := range attempts {
 		if !a.Granted() {
 			continue
 		}

@@ -116,8 +116,8 @@ func (j *victims) acquisition(v *history.View, a *history.Attempt) {
 	j.late = append(j.late, Violation{
 		Oracle: NameVictims, Key: a.Key, At: asked.to, Attempts: []uint64{a.ID}, Events: []int{a.CallEvent},
 		Text: fmt.Sprintf("%s asked for %q at %s, which no other client wants, and had after %s: %s (bound %s) %s",
-			holder(a), a.Key,
-			at(a.Call), time.Duration(took).Round(time.Microsecond), a.Outcome, time.Duration(j.bound), a.Note),
+			holder(a), a.Key, at(a.Call), time.Duration(took).Round(time.Microsecond), a.Outcome,
+			time.Duration(j.bound), a.Note),
 	})
 }
 

@@ -208,10 +208,9 @@ func covered(w window, ws []window) int64 {
 
 // busy returns the times when a key was taken, as a contender sees it: from the grant until the
 // release has returned, or for as long as the masters keep the key.
-func busy(v *history.View, attempts []int) []window {
+func busy(attempts []*history.Attempt) []window {
 	var out []window
-	for _, i := range attempts {
-		a := &v.Attempts[i]
+	for _, a := range attempts {
 		if !a.Granted() {
 			continue
 		}
@@ -232,7 +231,9 @@ type taken struct {
 
 func newTaken(v *history.View) *taken {
 	t := &taken{keys: make(map[string][]window), locks: make(map[uint64][]string)}
-	v.ByKey(func(key string, attempts []int) { t.keys[key] = busy(v, attempts) })
+	for key, attempts := range v.ByKey() {
+		t.keys[key] = busy(attempts)
+	}
 	for i := range v.Attempts {
 		if a := &v.Attempts[i]; a.Lock != 0 {
 			t.locks[a.Lock] = append(t.locks[a.Lock], a.Key)

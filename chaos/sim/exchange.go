@@ -274,20 +274,20 @@ func (w *world) countBridged(v *history.View) {
 	if w.plan.Exchange == nil {
 		return
 	}
-	v.ByKey(func(_ string, attempts []int) {
+	for _, attempts := range v.ByKey() {
 		ended := map[Sets]int64{OldSet: history.Never, BothSets: history.Never}
-		for _, i := range attempts { // in the order of their calls
-			a := &v.Attempts[i]
+	key:
+		for _, a := range attempts { // in the order of their calls
 			switch sets := w.plan.Clients[a.Client].Sets; {
 			case a.Token == 0 || !a.Granted():
 			case sets == OldSet, sets == BothSets && a.Call > ended[OldSet]:
 				ended[sets] = min(ended[sets], a.Return)
 			case sets == NewSet && a.Call > ended[BothSets]:
 				w.counts.Bridged++
-				return
+				break key
 			}
 		}
-	})
+	}
 }
 
 // describe writes which masters are exchanged, and which client has which.

@@ -24,10 +24,9 @@ func (f *Facts) excuses(v *history.View) (events []history.Event) {
 		})
 	}
 	disturbed, late := oracle.Disturbed(v), oracle.Late(v)
-	for i := range v.Attempts {
-		a := &v.Attempts[i]
+	for a := range v.Holds() {
 		_, end := oracle.LastTTL(a)
-		if a.Renew && a.Granted() && oracle.Lost(a) && disturbed(a.Call, end) && f.lostByRight(a, late) {
+		if a.Renew && oracle.Lost(a) && disturbed(a.Call, end) && f.lostByRight(a, late) {
 			events = append(events, history.Event{
 				At: v.End, Type: history.Excused, Client: a.Client, Attempt: a.ID,
 				Note: "lost by right: too few masters that had the key were in reach and answered in time",

@@ -24,8 +24,7 @@ import (
 func (f *Facts) strangers(v *history.View) []oracle.Violation {
 	looks, forgetful := f.byMaster(), forgetfulTimes(v, f.Report.Plan)
 	var out []oracle.Violation
-	for i := range v.Attempts {
-		a := &v.Attempts[i]
+	for a := range v.Holds() {
 		if k := f.watches(a); k >= 0 && a.Owner != "" && !forgetful.overlaps(a.Return, a.End()) {
 			for _, set := range f.SetsOf(a.Owner) {
 				looked, seen := looks.during(a, k, set, a.Owner)
@@ -36,8 +35,7 @@ func (f *Facts) strangers(v *history.View) []oracle.Violation {
 					Oracle: oracle.NameOwner, Key: a.Key, At: a.Return, Attempts: []uint64{a.ID},
 					Events: []int{a.CallEvent},
 					Text: fmt.Sprintf("client %d (attempt %d) held %q as owner %q, and none of the %d masters that "+
-						"were looked at meanwhile had that owner",
-						a.Client, a.ID, a.Key, a.Owner, looked),
+						"were looked at meanwhile had that owner", a.Client, a.ID, a.Key, a.Owner, looked),
 				})
 				break
 			}
@@ -54,8 +52,8 @@ func (f *Facts) tooLong(v *history.View) []oracle.Violation {
 		return nil
 	}
 	asked := make(map[string]*history.Attempt)
-	for i := range v.Attempts {
-		if a := &v.Attempts[i]; f.watches(a) >= 0 && a.Owner != "" && a.TTL > 0 {
+	for a := range v.Holds() {
+		if f.watches(a) >= 0 && a.Owner != "" && a.TTL > 0 {
 			asked[a.Key+"\x00"+a.Owner] = a
 		}
 	}
@@ -93,8 +91,7 @@ func (f *Facts) blind() []string {
 // one and the same value all the time.
 func (f *Facts) name(events []history.Event) {
 	looks, v := f.byMaster(), history.NewView(events)
-	for i := range v.Attempts {
-		a := &v.Attempts[i]
+	for a := range v.Holds() {
 		k := f.watches(a)
 		if k < 0 || a.Owner != "" {
 			continue
@@ -112,7 +109,7 @@ func (f *Facts) name(events []history.Event) {
 // watches returns the index of the watched key that a hold has, or -1. If a key has several holds
 // at once, a look shows only one, so these are left out.
 func (f *Facts) watches(a *history.Attempt) int {
-	if !a.Granted() || a.Kind != history.Plain && a.Kind != history.Fenced {
+	if a.Kind != history.Plain && a.Kind != history.Fenced {
 		return -1
 	}
 	return slices.Index(f.Report.Watched, a.Key)

@@ -19,8 +19,8 @@ import (
 // keys vanish.
 func (f *Facts) removals(v *history.View) []history.Event {
 	holders := make(map[string]*history.Attempt)
-	for i := range v.Attempts {
-		if a := &v.Attempts[i]; a.Granted() && (a.Kind == history.Plain || a.Kind == history.Fenced) {
+	for a := range v.Holds() {
+		if a.Kind == history.Plain || a.Kind == history.Fenced {
 			holders[a.Key+"\x00"+a.Owner] = a
 		}
 	}
@@ -88,15 +88,12 @@ func (f *Facts) lingering(v *history.View, grace time.Duration) []oracle.Violati
 		}
 	}
 	latest := make(map[held]int64) // when the last hold of the owner was returned
-	for i := range v.Attempts {
-		if a := &v.Attempts[i]; a.Granted() {
-			latest[held{a.Key, a.Owner}] = max(latest[held{a.Key, a.Owner}], a.Return)
-		}
+	for a := range v.Holds() {
+		latest[held{a.Key, a.Owner}] = max(latest[held{a.Key, a.Owner}], a.Return)
 	}
 	var out []oracle.Violation
-	for i := range v.Attempts {
-		a := &v.Attempts[i]
-		if !a.Granted() || !a.Released || a.Kind != history.Plain && a.Kind != history.Fenced ||
+	for a := range v.Holds() {
+		if !a.Released || a.Kind != history.Plain && a.Kind != history.Fenced ||
 			latest[held{a.Key, a.Owner}] > a.Return {
 			continue
 		}
@@ -114,8 +111,7 @@ func (f *Facts) lingering(v *history.View, grace time.Duration) []oracle.Violati
 			out = append(out, oracle.Violation{
 				Oracle: oracle.NameReleased, Key: a.Key, At: a.ReleaseReturn, Attempts: []uint64{a.ID},
 				Text: fmt.Sprintf("the release of %q by client %d (attempt %d) was confirmed at %v, and %d masters "+
-					"had it until %v at least",
-					a.Key, a.Client, a.ID, time.Duration(a.ReleaseReturn), have, time.Duration(until)),
+					"had it until %v at least", a.Key, a.Client, a.ID, time.Duration(a.ReleaseReturn), have, time.Duration(until)),
 			})
 			break
 		}
@@ -129,8 +125,8 @@ func (f *Facts) lagging(v *history.View, grace time.Duration) []oracle.Violation
 	const settle = int64(time.Second)
 	disturbed := oracle.Disturbed(v)
 	byOwner := make(map[string]*history.Attempt) // the last hold of each owner and key
-	for i := range v.Attempts {
-		if a := &v.Attempts[i]; f.watches(a) >= 0 && a.Owner != "" {
+	for a := range v.Holds() {
+		if f.watches(a) >= 0 && a.Owner != "" {
 			byOwner[a.Key+"\x00"+a.Owner] = a
 		}
 	}
