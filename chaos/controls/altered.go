@@ -32,7 +32,7 @@ func (s altered) Supports(kind history.Kind) error {
 	if kind == history.Fenced && s.token != nil || slices.Contains(s.also, kind) {
 		return nil
 	}
-	return blind{Variant(s.Name())}.Supports(kind)
+	return subject{Variant(s.Name())}.Supports(kind)
 }
 
 func (s altered) Open(ctx context.Context, addrs []string) (workload.Locker, error) {

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -85,8 +84,10 @@ if not held then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1 end
 
 // New returns the variant as a subject. An unknown variant behaves like Textbook.
 func New(v Variant) workload.Subject {
-	if slices.Contains(Blind(), v) {
-		return blind{v}
+	for _, e := range blind() {
+		if e.Name == string(v) {
+			return e.Subject()
+		}
 	}
 	return subject{v}
 }
@@ -153,6 +154,7 @@ type locker struct {
 	closed  chan struct{} // closed when the client is
 	counted atomic.Uint64 // by those of the catalogue that count
 	failed  []atomic.Bool // which masters have ever failed
+	lazy    sync.Once     // begins the clock of StoppedClock
 	keeps   keeps         // by those that keep something of each hold
 	left    []leftovers   // by master
 }
