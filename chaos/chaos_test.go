@@ -31,8 +31,11 @@ import (
 	"github.com/seed-624411e5/redlock/internal/mutant/mutanttest"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/internal/soak"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/internal/toxileak"
 )
+
+var must = locktest.Must
 
 func TestMain(m *testing.M) {
 	zerolog.SetGlobalLevel(zerolog.Disabled) // see package network
@@ -96,9 +99,7 @@ func runNow(t *testing.T, cfg chaos.Config, enough ...func(*chaos.Report) bool) 
 func clean(t *testing.T, cfg chaos.Config, runs func(chaos.Config) *chaos.Report) *chaos.Report {
 	t.Helper()
 	tmp, err := os.MkdirTemp("", "rc-") //nolint:usetesting // a socket's path must be short
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(tmp) })
 	cfg.Options.TempDir = tmp
 	if cfg.Dir == "" {
@@ -125,9 +126,7 @@ func clean(t *testing.T, cfg chaos.Config, runs func(chaos.Config) *chaos.Report
 func check(t *testing.T, rep *chaos.Report, l chaos.Limits) {
 	t.Helper()
 	j, err := chaos.Check(rep.History, l, rep.Inside)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range j.Violations {
 		x := &j.Violations[i]
 		if !x.Unknown && !slices.ContainsFunc(rep.Violations, func(y oracle.Violation) bool {
@@ -365,13 +364,9 @@ func TestTheFilesAgreeWithTheReport(t *testing.T) {
 	dir := t.TempDir()
 	rep := run(t, chaos.Config{Scenario: "slow-network", Seed: 9, Duration: 1500 * time.Millisecond, Dir: dir})
 	raw, err := os.ReadFile(filepath.Join(dir, "report.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got map[string]any
-	if err := json.Unmarshal(raw, &got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(raw, &got))
 	for _, field := range []string{
 		"verdict", "seed", "replay", "operations", "acquisitions", "overlaps", "token_violations", "orphans",
 		"goroutines_left",
@@ -386,9 +381,7 @@ func TestTheFilesAgreeWithTheReport(t *testing.T) {
 		t.Errorf("seed %v, operations %v, replay %v", got["seed"], got["operations"], got["replay"])
 	}
 	f, err := os.Open(filepath.Join(dir, "history.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	events, err := history.Read(f)
 	if err != nil || len(events) != len(rep.History) {
@@ -402,9 +395,7 @@ func TestAnInterruptedRunIsNoPassAndLeavesNothing(t *testing.T) {
 	start := time.Now()
 	rep, err := chaos.Run(ctx,
 		chaos.Config{Scenario: "master-outage", Duration: time.Minute, Dir: t.TempDir(), Limits: quick})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if rep.Verdict != report.Unknown || !strings.Contains(strings.Join(rep.Reasons, " "), "cut short") {
 		t.Errorf("verdict %s, %v", rep.Verdict, rep.Reasons)
 	}
@@ -453,9 +444,7 @@ func TestSetupErrorsSayWhat(t *testing.T) {
 // caller who asked for more gets an error that says so.
 func TestAnExternalFleetDecidesTheNumberOfMasters(t *testing.T) {
 	fleet, err := masters.OpenEmbedded(t.Context(), masters.Options{N: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = fleet.Close() })
 	cfg := chaos.Config{
 		Backend: "external", Options: masters.Options{Addrs: fleet.Addrs()}, Scenario: "broken-network", Seed: 3,
@@ -490,9 +479,7 @@ func TestAnExternalFleetDecidesTheNumberOfMasters(t *testing.T) {
 func unused(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	return l.Addr().String()
 }

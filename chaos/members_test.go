@@ -50,9 +50,7 @@ func TestMastersAreExchangedWhileLocksAreHeldAndWanted(t *testing.T) {
 // with both.
 func TestClientsThatGoFromOldToNewMastersAtOnceAreCaught(t *testing.T) {
 	hasty, err := chaos.FindSubject("redlock:no-joint-step")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	catch(t, membership(hasty), patient.By(oracle.NameOverlap))
 }
 

@@ -163,9 +163,7 @@ func lostBy(t *testing.T, service masters.Service, where plan.Where) (clients in
 	})
 	p.Steps[0].Masters, p.Steps[0].Clients = nil, nil
 	rep, err := chaos.Run(t.Context(), chaos.Config{Plan: p, Dir: t.TempDir(), Limits: quick, TTL: 10 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range rep.History {
 		if e.Type == history.MajorityLost {
 			clients++

@@ -126,9 +126,7 @@ func killAll(t *testing.T, fleet *masters.Fleet) {
 func TestALockWhoseServerIsMissingIsLeftOut(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"-scenarios", "calm", "-locks", "etcd-mutex"}, &out, &out); err != nil {
-		t.Fatal(err)
-	}
+	must(t, run(t.Context(), []string{"-scenarios", "calm", "-locks", "etcd-mutex"}, &out, &out))
 	if !strings.Contains(out.String(), "etcd-mutex is left out") ||
 		!strings.Contains(out.String(), "apt-get install etcd-server") {
 		t.Errorf("it says %s", out.String())

@@ -17,7 +17,10 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/report"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
+
+var must = locktest.Must
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -76,18 +79,14 @@ func write(t *testing.T, r *report.Report) string {
 	t.Helper()
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	if err := report.Write(r, in("a/report.html"), in("report.json"), in("b/c/junit.xml"), in("d")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, report.Write(r, in("a/report.html"), in("report.json"), in("b/c/junit.xml"), in("d")))
 	return dir
 }
 
 func read(t *testing.T, elements ...string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(elements...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(b)
 }
 
@@ -110,9 +109,7 @@ func TestJSONAndHistoryReadBack(t *testing.T) {
 	r := sample(10)
 	dir := write(t, r)
 	var got report.Report
-	if err := json.Unmarshal([]byte(read(t, dir, "report.json")), &got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(read(t, dir, "report.json")), &got))
 	if got.Seed != r.Seed || got.Verdict != r.Verdict || got.Violations[0].Text != r.Violations[0].Text ||
 		got.Files["html"] == "" {
 		t.Errorf("read back %+v", got)
@@ -139,9 +136,7 @@ func TestJUnitTellsViolationFromUnknownFromPass(t *testing.T) {
 				Error   string `xml:"error"`
 			} `xml:"testcase"`
 		}
-		if err := xml.Unmarshal([]byte(read(t, write(t, r), "b/c/junit.xml")), &suite); err != nil {
-			t.Fatal(err)
-		}
+		must(t, xml.Unmarshal([]byte(read(t, write(t, r), "b/c/junit.xml")), &suite))
 		text := suite.Cases[0].Failure + suite.Cases[0].Error
 		if suite.Tests != 1 || suite.Failures != want[0] || suite.Errors != want[1] || (text != "") != r.Failed() {
 			t.Errorf("%s: %+v", verdict, suite)
@@ -155,9 +150,7 @@ func TestJUnitTellsViolationFromUnknownFromPass(t *testing.T) {
 func TestWriteSaysWhichFileItCouldNotWrite(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	r := sample(2)
 	err := report.Write(r, filepath.Join(file, "x.html"), filepath.Join(dir, "r.json"), filepath.Join(dir, "j.xml"),
 		dir)

@@ -84,9 +84,7 @@ func TestHazard45AFreeKeyIsAcquiredWhileItsProcessWaitsForOthers(t *testing.T) {
 // that the waiters for the free key got nothing, as if they stood behind the waiter for both keys.
 func TestABlockedFreeKeyIsFound(t *testing.T) {
 	r, err := sim.Run(crossing(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var events []history.Event
 	cut := int64(3 * time.Second)
 	waits := make(map[uint64]bool)

@@ -17,9 +17,7 @@ import (
 func tooEarly(t *testing.T, s *sim.Schedule) bool {
 	t.Helper()
 	r, err := sim.Run(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	begins, ends := history.Never, int64(0)
 	died := make(map[int]int64)
 	v := history.NewView(r.History)

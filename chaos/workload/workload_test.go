@@ -18,7 +18,10 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/workload"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
+
+var must = locktest.Must
 
 func TestMain(m *testing.M) {
 	if os.Getenv(silent) != "" { // a program that forgot to call Main
@@ -233,9 +236,7 @@ type alone struct{ workload.Subject }
 
 func TestALibraryWithoutLocksOverSeveralKeysIsRefused(t *testing.T) {
 	mixed, err := workload.FindProfile("mixed")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := mixed.Check(alone{&memory{}}); !errors.Is(err, workload.ErrUnsupported) ||
 		!strings.Contains(err.Error(), "several keys") {
 		t.Errorf("error %v", err)
@@ -249,9 +250,7 @@ func (p processes) WithClocks(context.Context, string) (workload.Subject, error)
 
 func TestAClientThatIsAProcessIsNoneOfTheHarness(t *testing.T) {
 	children, err := workload.FindProfile("children")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := children.Check(&memory{}); err != nil {
 		t.Error(err)
 	}
@@ -276,9 +275,7 @@ func TestAHolderWhoseHoldIsLostStops(t *testing.T) {
 // A holder that entered again goes on after it has left the inner hold.
 func TestAnInnerReleaseThatEndsTheOuterHoldShows(t *testing.T) {
 	profile, err := workload.FindProfile("reentrant")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	profile.Keys = 1
 	for _, frees := range []bool{false, true} {
 		v := work(t, &memory{frees: frees}, profile, 90)
@@ -442,9 +439,7 @@ func keeper(t *testing.T, client, nth, workers int) (*workload.Child, *history.R
 			Wait: time.Hour,
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return child, recorder
 }
 
@@ -523,9 +518,7 @@ func TestAChildThatWritesTooLateIsRefusedByTheRegisterThatChecks(t *testing.T) {
 			Name: "x", Keys: 1, Kind: history.Fenced, TTL: time.Hour, Register: true, Late: true, Workers: 1,
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	outcomes := func() map[string]history.Outcome {
 		out := make(map[string]history.Outcome)
 		for _, e := range recorder.Events() {

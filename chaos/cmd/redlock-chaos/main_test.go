@@ -22,8 +22,11 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/internal/soak"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/internal/toxileak"
 )
+
+var must = locktest.Must
 
 func TestMain(m *testing.M) {
 	workload.Main(chaos.Subjects()...)

@@ -136,9 +136,7 @@ func check(t *testing.T, cases []judged) {
 			h.healthy(0)
 			tt.write(&h)
 			j, err := verdict.Check(h.events, oracle.Limits{}, true)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			reasons := strings.Join(j.Reasons, "\n")
 			if j.Verdict != tt.want || !strings.HasPrefix(reasons, tt.reason) {
 				t.Errorf("%s, want %s for %q: %s", j.Verdict, tt.want, tt.reason, reasons)
