@@ -87,21 +87,11 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Subject == nil {
 		c.Subject = Redlock()
 	}
-	if c.Backend == "" {
-		c.Backend = "embedded"
-	}
 	if c.Backends == nil {
 		c.Backends = masters.Standard()
 	}
-	if c.Scenario == "" {
-		c.Scenario = "broken-network"
-	}
-	if c.Seed == 0 {
-		c.Seed = 1
-	}
-	if c.Dir == "" {
-		c.Dir = "chaos-report"
-	}
+	c.Backend, c.Scenario = cmp.Or(c.Backend, "embedded"), cmp.Or(c.Scenario, "broken-network")
+	c.Seed, c.Dir = cmp.Or(c.Seed, 1), cmp.Or(c.Dir, "chaos-report")
 	c.given = c.Plan != nil
 	if err := checkOwn(c.Oracles); err != nil {
 		return c, err
@@ -121,9 +111,7 @@ func (c Config) withDefaults() (Config, error) {
 func (c *Config) drawPlan() error {
 	if c.given {
 		own := *c.Plan // the caller's stays as it is
-		if own.Seed == 0 {
-			own.Seed = c.Seed
-		}
+		own.Seed = cmp.Or(own.Seed, c.Seed)
 		c.Plan, c.Seed = &own, own.Seed
 		c.Plan.TTL = cmp.Or(plan.Duration(c.TTL), own.TTL)
 		return c.Plan.Complete()

@@ -8,6 +8,7 @@
 package masters
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -273,12 +274,7 @@ func (r Registry) Open(ctx context.Context, backend string, o Options) (*Fleet, 
 	if !ok {
 		return nil, fmt.Errorf("masters: no backend %q; there are %v", backend, slices.Sorted(maps.Keys(r)))
 	}
-	if o.N == 0 {
-		o.N = 5
-	}
-	if o.Clients == 0 {
-		o.Clients = 5
-	}
+	o.N, o.Clients = cmp.Or(o.N, 5), cmp.Or(o.Clients, 5)
 	if o.N < 1 || o.Clients < 1 {
 		return nil, fmt.Errorf("masters: %d masters and %d clients asked for, want at least 1 of each", o.N, o.Clients)
 	}

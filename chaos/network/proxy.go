@@ -2,6 +2,7 @@ package network
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -210,10 +211,7 @@ func newRemote(api *client.Client, name string, place Place, upstream string) (*
 	if err != nil {
 		return nil, fmt.Errorf("network: toxiproxy: %w", err)
 	}
-	if place.Addr == "" {
-		place.Addr = p.Listen
-	}
-	return &remote{proxy: p, at: place.Addr}, nil
+	return &remote{proxy: p, at: cmp.Or(place.Addr, p.Listen)}, nil
 }
 
 func (p *remote) addr() string { return p.at }

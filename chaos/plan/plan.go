@@ -161,18 +161,8 @@ func wrong(path, format string, args ...any) error {
 
 // Complete fills in missing fields and checks the others. Errors name the field.
 func (p *Plan) Complete() error {
-	if p.Workload == "" {
-		p.Workload = "hot-key"
-	}
-	if p.Masters == 0 {
-		p.Masters = defaultMasters
-	}
-	if p.Clients == 0 {
-		p.Clients = 5
-	}
-	if p.Duration == 0 {
-		p.Duration = Duration(20 * time.Second)
-	}
+	p.Workload, p.Duration = cmp.Or(p.Workload, "hot-key"), cmp.Or(p.Duration, Duration(20*time.Second))
+	p.Masters, p.Clients = cmp.Or(p.Masters, defaultMasters), cmp.Or(p.Clients, 5)
 	if p.Scenario == "" {
 		return wrong("$.name", "a plan needs a name")
 	}

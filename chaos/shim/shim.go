@@ -7,6 +7,7 @@
 package shim
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -40,10 +41,7 @@ func Build(ctx context.Context, dir string) (*Library, error) {
 	if runtime.GOOS != "linux" {
 		return nil, fmt.Errorf("%w: it needs Linux, this is %s", ErrUnavailable, runtime.GOOS)
 	}
-	cc := os.Getenv("CC")
-	if cc == "" {
-		cc = "cc"
-	}
+	cc := cmp.Or(os.Getenv("CC"), "cc")
 	compiler, err := exec.LookPath(cc)
 	if err != nil {
 		return nil, fmt.Errorf("%w: no C compiler: %v", ErrUnavailable, err)
