@@ -227,10 +227,9 @@ func TestThisLibraryPassesWhileNoClientCanConnect(t *testing.T) {
 	besides(t)
 	for _, scenario := range []string{"expired-certificates", "unresolved-names"} {
 		t.Run(scenario, func(t *testing.T) {
-			rep := runDear(t,
-				chaos.Config{
-					Backend: "process", Scenario: scenario, Seed: 2, Masters: 3, Clients: 2, Duration: 8 * time.Second,
-				}, acquired(3))
+			rep := runDear(t, chaos.Config{
+				Backend: "process", Scenario: scenario, Seed: 2, Masters: 3, Clients: 2, Duration: 8 * time.Second,
+			}, acquired(3))
 			mustPass(t, rep)
 			if rep.Acquisitions < 3 || rep.Overlaps+rep.Orphans+rep.TokenViolations != 0 || rep.Availability != 1 {
 				t.Error(summary(rep))
@@ -242,10 +241,9 @@ func TestThisLibraryPassesWhileNoClientCanConnect(t *testing.T) {
 // TestAProcessThatWasStoppedWritesTooLateAndIsRefused has clients that are stopped while they hold a lock, and write
 // when they go on.
 func TestAProcessThatWasStoppedWritesTooLateAndIsRefused(t *testing.T) {
-	rep := show(t,
-		chaos.Config{
-			Backend: "process", Scenario: "stopped-writers", Seed: 3, TTL: time.Second, Duration: 10 * time.Second,
-		},
+	rep := show(t, chaos.Config{
+		Backend: "process", Scenario: "stopped-writers", Seed: 3, TTL: time.Second, Duration: 10 * time.Second,
+	},
 		func(rep *chaos.Report) bool { return rep.StaleWrites > 0 })
 	if rep.Faults["child-pause"] == 0 {
 		t.Errorf("%d writes were refused after no stop", rep.StaleWrites)
@@ -295,11 +293,10 @@ func TestAReplicaIsNotExcusedByItsMastersMark(t *testing.T) {
 func TestAGuardedLockUsesMastersAgainAfterASlowLoad(t *testing.T) {
 	limits := quick
 	limits.Liveness, limits.Recovery = 4*time.Second, 4*time.Second // the guard's time is 15 s
-	rep := run(t,
-		chaos.Config{
-			Backend: "process", Subject: chaos.LongGuarded(), Scenario: "slow-restart", Seed: 2,
-			Duration: 8 * time.Second, Limits: limits,
-		}, acquired(5))
+	rep := run(t, chaos.Config{
+		Backend: "process", Subject: chaos.LongGuarded(), Scenario: "slow-restart", Seed: 2,
+		Duration: 8 * time.Second, Limits: limits,
+	}, acquired(5))
 	mustPass(t, rep)
 	if rep.Faults["loading"] == 0 || rep.Acquisitions < 5 {
 		t.Error(summary(rep))
@@ -369,9 +366,7 @@ func TestTheFilesAgreeWithTheReport(t *testing.T) {
 	must(t, json.Unmarshal(raw, &got))
 	for _, field := range []string{
 		"verdict", "seed", "replay", "operations", "acquisitions", "overlaps", "token_violations", "orphans",
-		"goroutines_left",
-		"availability",
-		"recovery_ms_max", "faults", "unexpected_errors",
+		"goroutines_left", "availability", "recovery_ms_max", "faults", "unexpected_errors",
 	} {
 		if _, ok := got[field]; !ok {
 			t.Errorf("report.json has no %s", field)
@@ -426,8 +421,7 @@ func TestSetupErrorsSayWhat(t *testing.T) {
 		"plan":     {chaos.Config{Plan: &plan.Plan{}}, "needs a name"},
 		"external": {chaos.Config{Backend: "external"}, "needs addresses"},
 		"nobody": {
-			chaos.Config{Backend: "external", Options: masters.Options{Addrs: []string{unused(t)}}},
-			"refused",
+			chaos.Config{Backend: "external", Options: masters.Options{Addrs: []string{unused(t)}}}, "refused",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -20,12 +20,10 @@ func TestMastersThatRefuseConnectionsHarmNothingIfAMinority(t *testing.T) {
 		masters []int
 		lost    bool
 	}{
-		"certificates of a minority": {"expired-certificate", []int{0, 3}, false}, "certificates of a majority": {
-			"expired-certificate", []int{0, 1, 3}, true,
-		},
-		"names of a minority": {plan.NoName, []int{0, 3}, false}, "names of a majority": {
-			plan.NoName, []int{0, 1, 3}, true,
-		},
+		"certificates of a minority": {"expired-certificate", []int{0, 3}, false},
+		"certificates of a majority": {"expired-certificate", []int{0, 1, 3}, true},
+		"names of a minority":        {plan.NoName, []int{0, 3}, false},
+		"names of a majority":        {plan.NoName, []int{0, 1, 3}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const from, to = 1500 * time.Millisecond, 4500 * time.Millisecond

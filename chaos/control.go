@@ -56,8 +56,7 @@ func Controls() []Control {
 		{controls.New(controls.Liar), "", own, "many-keys", oracle.NameAvailability, 4 * sec},
 		{
 			subject.Redlock{Label: "redlock:no-joint-step", Hasty: true},
-			"", own, "membership", oracle.NameOverlap,
-			8 * sec,
+			"", own, "membership", oracle.NameOverlap, 8 * sec,
 		},
 		{controls.New(controls.StoppedClock), "", own, "stopped-clients", oracle.NameOverlap, 8 * sec},
 	}

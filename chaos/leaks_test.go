@@ -46,10 +46,9 @@ func TestLeakedGoroutinesAreFound(t *testing.T) {
 	limits := quick
 	limits.Goroutines = 300 * time.Millisecond
 	t.Run("leaking", func(t *testing.T) {
-		rep := run(t,
-			chaos.Config{
-				Subject: leaky{chaos.Redlock(), end}, Scenario: "calm", Duration: 2 * time.Second, Limits: limits,
-			})
+		rep := run(t, chaos.Config{
+			Subject: leaky{chaos.Redlock(), end}, Scenario: "calm", Duration: 2 * time.Second, Limits: limits,
+		})
 		if rep.Verdict != report.Violation || rep.GoroutinesLeft != rep.Acquisitions || rep.Acquisitions == 0 {
 			t.Errorf("verdict %s with %d goroutines left of %d acquisitions", rep.Verdict, rep.GoroutinesLeft,
 				rep.Acquisitions)

@@ -168,8 +168,7 @@ func (r *run) startWorkers(ctx context.Context, group *sync.WaitGroup) {
 			w := workload.Worker{
 				Client: c, Number: i, Locker: locker, Sink: r.recorder, Profile: r.profile.Of(i),
 				Gate:   r.clients.Gates[c],
-				Fenced: fenced,
-				Rand:   rand.New(rand.NewPCG(r.plan.Seed, uint64(c*perClient+i)+100)), Checked: r.checked,
+				Fenced: fenced, Rand: rand.New(rand.NewPCG(r.plan.Seed, uint64(c*perClient+i)+100)), Checked: r.checked,
 				Unchecked:  r.unchecked,
 				Unexpected: r.unexpectedError,
 			}

@@ -232,8 +232,7 @@ func (p *project) enlist(c, proxy container.InspectResponse, keeps bool) (member
 func (p *project) claim(url string) error {
 	if err := refuseOthers(url); err != nil {
 		return fmt.Errorf("containers: %s: %w; if that run was killed, docker compose -f %s restart %s ends its "+
-			"proxies",
-			p.file, err, p.file, service(p.of(roleProxy)[0]))
+			"proxies", p.file, err, p.file, service(p.of(roleProxy)[0]))
 	}
 	p.url = url
 	return nil

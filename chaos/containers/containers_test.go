@@ -138,10 +138,8 @@ var effect = map[masters.Action]struct{ answered, kept bool }{
 	masters.ClientKill: {true, true}, masters.FlushAll: {true, false}, masters.ScriptFlush: {true, true},
 	masters.Evict: {true, false}, masters.Busy: {false, true}, masters.MaxClients: {false, true},
 	masters.Disconnect: {true, true}, masters.ClockStep: {true, false},
-	masters.Full: {true, true}, masters.ReadOnly: {true, true}, masters.Credentials: {false, true}, masters.Rights: {
-		false, true,
-	},
-	masters.PauseWrites: {true, true}, masters.CloseIdle: {true, true},
+	masters.Full: {true, true}, masters.ReadOnly: {true, true}, masters.Credentials: {false, true},
+	masters.Rights: {false, true}, masters.PauseWrites: {true, true}, masters.CloseIdle: {true, true},
 }
 
 func TestEveryActionHasItsEffect(t *testing.T) {

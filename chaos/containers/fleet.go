@@ -133,9 +133,8 @@ func (f *fleet) startMaster(ctx context.Context, i int) error {
 	}
 	var config *container.HostConfig
 	request := testcontainers.ContainerRequest{
-		Name: n.name, Image: f.options.RedisImage, Labels: f.labels, Cmd: f.serverCommand(), Networks: []string{
-			f.control.name,
-		},
+		Name: n.name, Image: f.options.RedisImage, Labels: f.labels, Cmd: f.serverCommand(),
+		Networks: []string{f.control.name},
 		HostConfigModifier: func(hc *container.HostConfig) {
 			config = hc
 			data := mount.Mount{Type: mount.TypeTmpfs, Target: "/data"}
@@ -194,9 +193,8 @@ func (f *fleet) startProxy(ctx context.Context) error {
 		bindings[network.MustParsePort(exposed[i])] = []network.PortBinding{{HostIP: f.bind, HostPort: "0"}}
 	}
 	request := testcontainers.ContainerRequest{
-		Name: f.name("toxiproxy"), Image: f.options.ToxiproxyImage, Labels: maps.Clone(f.labels), Cmd: []string{
-			"-host=0.0.0.0",
-		},
+		Name: f.name("toxiproxy"), Image: f.options.ToxiproxyImage, Labels: maps.Clone(f.labels),
+		Cmd: []string{"-host=0.0.0.0"},
 		Env: map[string]string{"LOG_LEVEL": "warn"}, ExposedPorts: exposed, Networks: []string{f.control.name},
 		HostConfigModifier:       func(hc *container.HostConfig) { hc.PortBindings = bindings },
 		EndpointSettingsModifier: f.control.settle(2),

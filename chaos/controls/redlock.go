@@ -50,9 +50,7 @@ const (
 
 // Broken lists the variants that must be caught.
 func Broken() []Variant {
-	return []Variant{
-		QuorumOfTwo, NoDrift, PlainDelete, CancelStragglers, Unguarded, CountRepairs, MaxIncr, SingleNX,
-	}
+	return []Variant{QuorumOfTwo, NoDrift, PlainDelete, CancelStragglers, Unguarded, CountRepairs, MaxIncr, SingleNX}
 }
 
 const (

@@ -50,8 +50,7 @@ func newClient(reach *redis.Options) *redis.Client {
 		Addr: reach.Addr, Username: reach.Username, Password: reach.Password, DB: reach.DB, TLSConfig: reach.TLSConfig,
 		MaxRetries: -1, ContextTimeoutEnabled: true, DialTimeout: 2 * time.Second,
 		DialerRetries: 1, DisableIdentity: true, PoolSize: manyRefusals, PipelinePoolSize: manyRefusals,
-		MaxIdleConns: mostIdle,
-		ReadTimeout:  3 * time.Second, WriteTimeout: 3 * time.Second,
+		MaxIdleConns: mostIdle, ReadTimeout: 3 * time.Second, WriteTimeout: 3 * time.Second,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}, // it would log
 	})
 }

@@ -17,8 +17,7 @@ const (
 
 var clockStep = Fault{
 	Action: ClockStep, Text: "the server's clock jumps by step", Needs: Consent, Lasts: true, Outside: true,
-	Leaves:  FullService,
-	Forgets: true, act: moveTTLs,
+	Leaves: FullService, Forgets: true, act: moveTTLs,
 	Check: func(p Params) error {
 		if p.Step == 0 {
 			return &ParamError{"step", "a clock step needs a step that is not 0"}

@@ -106,10 +106,8 @@ var effect = map[masters.Action]struct{ answered, kept bool }{
 	masters.ClientKill: {true, true}, masters.FlushAll: {true, false}, masters.ScriptFlush: {true, true},
 	masters.Evict: {true, false}, masters.Busy: {false, true}, masters.MaxClients: {false, true},
 	masters.ClockStep: {true, false}, masters.ClockRate: {true, true},
-	masters.Loading: {false, true}, masters.Full: {true, true}, masters.ReadOnly: {true, true}, masters.Misconf: {
-		false, true,
-	},
-	masters.Credentials: {false, true}, masters.Rights: {false, true},
+	masters.Loading: {false, true}, masters.Full: {true, true}, masters.ReadOnly: {true, true},
+	masters.Misconf: {false, true}, masters.Credentials: {false, true}, masters.Rights: {false, true},
 	masters.PauseWrites: {true, true}, masters.CloseIdle: {true, true}, masters.LoseFsync: {false, true},
 	masters.Failover: {false, true},
 }

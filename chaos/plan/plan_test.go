@@ -161,10 +161,8 @@ func TestParseReadsAScenarioFile(t *testing.T) {
 			Delay: plan.Duration(20 * time.Millisecond), Jitter: plan.Duration(5 * time.Millisecond),
 		},
 		{
-			At: plan.Duration(6 * time.Second), For: plan.Duration(2 * time.Second), Fault: "silence", Masters: []int{
-				2,
-			},
-			Clients: []int{0, 3}, Direction: "replies",
+			At: plan.Duration(6 * time.Second), For: plan.Duration(2 * time.Second), Fault: "silence",
+			Masters: []int{2}, Clients: []int{0, 3}, Direction: "replies",
 		},
 	}
 	if p.Scenario != "our-outage" || !p.Inside || p.Masters != 3 || p.Clients != 4 ||

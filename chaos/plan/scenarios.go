@@ -156,8 +156,7 @@ func Scenarios() []Scenario {
 		},
 		{
 			Name: "loading", Text: "A majority of masters restarts with its data and takes time to load it.",
-			Inside: true, AOF: true, Workload: "register", gap: span{time.Second, 2 * time.Second},
-			length:    long,
+			Inside: true, AOF: true, Workload: "register", gap: span{time.Second, 2 * time.Second}, length: long,
 			catalogue: []template{{"loading", majority}, {"loading", oneMaster}},
 		},
 		{
@@ -197,15 +196,13 @@ func Scenarios() []Scenario {
 		{
 			Name: "majority-outage", Text: "A majority stops or is killed and comes back with its data; nobody may " +
 				"hold what was lost, and all recover.",
-			Inside: true, AOF: true, Workload: "register", gap: span{time.Second, 2 * time.Second},
-			length:    long,
+			Inside: true, AOF: true, Workload: "register", gap: span{time.Second, 2 * time.Second}, length: long,
 			catalogue: []template{{"pause", majority}, {"kill", majority}, {"down", majority}},
 		},
 		{
 			Name: "drift", Text: "Masters' clocks run up to 0.8 % fast or slow, and holders keep locks to their very " +
 				"bound.",
-			Inside: true, Workload: "to-the-bound", gap: normal,
-			length:    span{3 * time.Second, 5 * time.Second},
+			Inside: true, Workload: "to-the-bound", gap: normal, length: span{3 * time.Second, 5 * time.Second},
 			catalogue: []template{{"clock-rate", rate(1.008)}, {"clock-rate", rate(0.992)}},
 		},
 		{
@@ -298,18 +295,16 @@ func Scenarios() []Scenario {
 				"several at once, or their own again, while some keep keys for long.",
 			Inside: true, Workload: "mixed", clients: 1, gap: normal, length: long,
 			catalogue: []template{
-				{"latency", delayed(1*ms, 5*ms, 1*ms)}, {"silence", all(oneMaster, directed)}, {
-					"client-kill", oneMaster,
-				},
+				{"latency", delayed(1*ms, 5*ms, 1*ms)}, {"silence", all(oneMaster, directed)},
+				{"client-kill", oneMaster},
 			},
 		},
 		{
 			Name: "many-keys", Text: "Distinct keys, tried once each, while a minority is slow, silent or gone.",
 			Inside: true, Workload: "many-keys", gap: normal, length: long,
 			catalogue: []template{
-				{"silence", all(minority, directed)}, {"pause", oneMaster}, {
-					"latency", all(minority, delayed(1*ms, 30*ms, 0)),
-				},
+				{"silence", all(minority, directed)}, {"pause", oneMaster},
+				{"latency", all(minority, delayed(1*ms, 30*ms, 0))},
 			},
 		},
 		{
@@ -346,17 +341,13 @@ func Scenarios() []Scenario {
 				"than a lock's life (appendfsync no): what a restart guard is for.",
 			AOF: true, Workload: "register", ttl: 1500 * ms, hold: time.Second,
 			gap:    span{6 * time.Second, 7 * time.Second},
-			length: span{20 * ms, 60 * ms}, catalogue: []template{
-				{"lose-fsync", all(majority, jump(2*time.Second))},
-			},
+			length: span{20 * ms, 60 * ms}, catalogue: []template{{"lose-fsync", all(majority, jump(2*time.Second))}},
 		},
 		{
 			Name: "failover", Text: "A majority of masters is lost and replaced by replicas that lack what was " +
 				"written during more than a lock's life: what a restart guard is for.",
 			Workload: "register", ttl: 1500 * ms, hold: time.Second, gap: span{6 * time.Second, 7 * time.Second},
-			length: span{20 * ms, 60 * ms}, catalogue: []template{
-				{"failover", all(majority, jump(2*time.Second))},
-			},
+			length: span{20 * ms, 60 * ms}, catalogue: []template{{"failover", all(majority, jump(2*time.Second))}},
 		},
 		{
 			Name: "data-loss", Text: "Keys vanish from masters that run on: FLUSHALL and eviction.",
@@ -367,9 +358,8 @@ func Scenarios() []Scenario {
 			Name: "clock-jumps", Text: "Masters' clocks jump forwards, so that keys expire at once, and back.",
 			Workload: "register", ttl: 2 * time.Second, hold: 300 * ms, gap: normal, length: span{300 * ms, 900 * ms},
 			catalogue: []template{
-				{"clock-step", all(majority, jump(30*time.Second, time.Minute))}, {
-					"clock-step", all(minority, jump(-10*time.Second)),
-				},
+				{"clock-step", all(majority, jump(30*time.Second, time.Minute))},
+				{"clock-step", all(minority, jump(-10*time.Second))},
 			},
 		},
 		{

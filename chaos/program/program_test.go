@@ -177,10 +177,8 @@ func TestAProgramLogsInAndSpeaksTLS(t *testing.T) {
 	}
 	cfg := chaos.Config{
 		Subject: program.Subject([]string{"python3", "../examples/python/lock.py"}, false), Backend: "external",
-		Options: o, Scenario: "bridge",
-		Duration: 5 * time.Second, TTL: 10 * time.Second, Dir: t.TempDir(), Limits: chaos.Limits{
-			Tail: 300 * time.Millisecond, Orphan: time.Second, Enough: 1,
-		},
+		Options: o, Scenario: "bridge", Duration: 5 * time.Second, TTL: 10 * time.Second, Dir: t.TempDir(),
+		Limits: chaos.Limits{Tail: 300 * time.Millisecond, Orphan: time.Second, Enough: 1},
 	}
 	if rep := patient.Run(t, cfg); rep.Verdict != report.Pass || rep.Acquisitions == 0 {
 		t.Errorf("%s: %v, %v", rep.Verdict, rep.Reasons, rep.Errors)

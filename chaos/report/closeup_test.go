@@ -26,8 +26,7 @@ func twice() *report.Report {
 	}
 	hold := func(client int, attempt uint64, owner string, call, granted, release int64) []history.Event {
 		e := history.Event{
-			Type: history.AcquireCall, Client: client, Worker: client, Attempt: attempt, Key: "k",
-			At: call * msec,
+			Type: history.AcquireCall, Client: client, Worker: client, Attempt: attempt, Key: "k", At: call * msec,
 		}
 		r := e
 		r.Type, r.At, r.Outcome, r.Owner, r.Until = history.AcquireReturn, granted*msec, history.Acquired, owner,
@@ -39,8 +38,7 @@ func twice() *report.Report {
 	r := &report.Report{
 		Verdict: report.Violation, Scenario: "s", Subject: "x", Masters: 3, Clients: 2, Replay: "redlock-chaos run " +
 			"-seed 3", Seed: 3,
-		Plan:    &plan.Plan{Masters: 3, Clients: 2, Steps: []plan.Step{step}},
-		Watched: []string{"other", "k"},
+		Plan: &plan.Plan{Masters: 3, Clients: 2, Steps: []plan.Step{step}}, Watched: []string{"other", "k"},
 		Violations: []oracle.Violation{
 			{Oracle: oracle.NameOverlap, Key: "k", At: 40 * msec, Attempts: []uint64{1, 2}, Text: "held twice"},
 			{Oracle: oracle.NameLiveness, Text: "of no attempt"},

@@ -58,10 +58,9 @@ func sample(acquisitions int) *report.Report {
 		Workload: "hot-key",
 		Masters:  5, Clients: 5, DurationMS: 1234, Started: time.Unix(1, 0), Operations: 2 * acquisitions,
 		Acquisitions: acquisitions, Overlaps: 1, Availability: 0.5, Faults: map[string]int{"silence": 1},
-		Observed: map[string]string{"silence": "on 5 paths"}, Unavailable: map[string]string{
-			"clock-rate": "no compiler",
-		},
-		Violations: []oracle.Violation{violation}, Allowed: []oracle.Violation{violation}, Notes: []string{"a note"},
+		Observed:    map[string]string{"silence": "on 5 paths"},
+		Unavailable: map[string]string{"clock-rate": "no compiler"},
+		Violations:  []oracle.Violation{violation}, Allowed: []oracle.Violation{violation}, Notes: []string{"a note"},
 		History: events, Watched: []string{"key"}, Samples: []report.Sample{
 			{At: 0, Master: 0, Up: true, Owners: []string{"o1"}},
 			{At: middle, Master: 1, Owners: []string{""}},

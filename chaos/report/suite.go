@@ -120,8 +120,7 @@ func Markdown(w io.Writer, runs []SuiteRun) error {
 			why = cell(r.Reasons[0]) + "; `" + cell(r.Replay) + "`"
 		}
 		fmt.Fprintf(&b, "| %s | %d | %s | %d | %.3f %% | %d of %d | %s |\n", s.Scenario, s.Seed, r.Verdict,
-			r.Acquisitions, 100*r.Availability,
-			r.Service.Attempts, r.Service.Total, why)
+			r.Acquisitions, 100*r.Availability, r.Service.Attempts, r.Service.Total, why)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -80,8 +80,7 @@ func TestTheCommandsStatusesAndMessages(t *testing.T) {
 		},
 		"no place for a result": {
 			[]string{"-schedules", "1", "-json", filepath.Join(t.TempDir(), "no", "where")},
-			3, "verdict: pass\n",
-			"no such file or directory",
+			3, "verdict: pass\n", "no such file or directory",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -65,8 +65,7 @@ func night(ctx context.Context, o *options, stdout, stderr io.Writer) int {
 		of.profile, of.report = b.Profile.Name, ""
 		out, r := of.run(ctx, b, stderr)
 		fmt.Fprintf(stdout, "%s: %d schedules from seed %d: %.0f a second, %.0f events each\n", b.Profile.Name,
-			out.Done, b.First, r.Rate,
-			float64(out.Steps)/float64(max(1, out.Done)))
+			out.Done, b.First, r.Rate, float64(out.Steps)/float64(max(1, out.Done)))
 		if len(out.Failures) > 0 {
 			r.Verdict = "violation"
 			status = max(status, explain(ctx, &of, b, &out.Failures[0], r, stdout))

@@ -116,16 +116,13 @@ func Profiles() []Profile {
 		{
 			Name: "permits", Text: "Permits of one semaphore: shared holds and no others, for a subject that has a " +
 				"semaphore under each key.",
-			Keys: 1, Kind: history.Shared, Readers: 1, TTL: 2 * time.Second, Hold: Span{ms, 30 * ms}, Think: Span{
-				0, 20 * ms,
-			},
-			Wait: 20 * time.Second, Extend: 0.1, Cancel: 0.05,
+			Keys: 1, Kind: history.Shared, Readers: 1, TTL: 2 * time.Second, Hold: Span{ms, 30 * ms},
+			Think: Span{0, 20 * ms}, Wait: 20 * time.Second, Extend: 0.1, Cancel: 0.05,
 		},
 		{
 			Name: "renewed-permits", Text: "Permits of one semaphore that outlive their ttl several times by renewal.",
 			Keys: 1, Kind: history.Shared, Readers: 1, TTL: time.Second, Hold: Span{time.Second, 3 * time.Second},
-			Think: Span{0, 20 * ms},
-			Wait:  20 * time.Second, Renew: true,
+			Think: Span{0, 20 * ms}, Wait: 20 * time.Second, Renew: true,
 		},
 		{
 			Name: "reentrant", Text: "Owners that take the same key again while they hold it.",
@@ -186,8 +183,7 @@ func Profiles() []Profile {
 			Name: "takeover", Text: "Read-modify-writes under two keys that all want, and two more that are kept by " +
 				"renewal, each for longer than its ttl or so, and waited for.",
 			Keys: 4, Kind: history.Fenced, TTL: 2 * time.Second, Hold: Span{ms, 15 * ms}, Think: Span{0, 20 * ms},
-			Wait:     60 * time.Second,
-			Register: true, Extend: 0.1, Workers: 3,
+			Wait: 60 * time.Second, Register: true, Extend: 0.1, Workers: 3,
 			Parts: []Part{
 				{Some: 2, Kind: history.Fenced},
 				{Some: 2, Kind: history.Fenced},
@@ -209,8 +205,7 @@ func Profiles() []Profile {
 			Name: "writers", Text: "Read-modify-writes by clients some of which are processes, and whose writes come " +
 				"without another look at the bound.",
 			Keys: 1, Kind: history.Fenced, TTL: time.Second, Hold: Span{50 * ms, 200 * ms}, Think: Span{0, 30 * ms},
-			Wait:     20 * time.Second,
-			Children: 2, Register: true, Late: true,
+			Wait: 20 * time.Second, Children: 2, Register: true, Late: true,
 		},
 	}
 }

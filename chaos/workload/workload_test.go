@@ -149,8 +149,7 @@ func work(t *testing.T, m *memory, profile workload.Profile, acquisitions int) *
 	for c := range 3 {
 		w := workload.Worker{
 			Client: c, Locker: m, Sink: recorder, Profile: profile.Of(c), Rand: rand.New(rand.NewPCG(1, uint64(c))),
-			Fenced:  true,
-			Checked: checked, Unchecked: unchecked, Gate: &workload.Gate{},
+			Fenced: true, Checked: checked, Unchecked: unchecked, Gate: &workload.Gate{},
 			Unexpected: func(op string, err error) { t.Errorf("%s: %v", op, err) },
 		}
 		group.Go(func() { w.Run(ctx) })

@@ -15,9 +15,8 @@ func TestRedsyncLogsInAndSpeaksTLS(t *testing.T) {
 	var all []endpoint.Endpoint
 	for _, s := range redistest.StartN(t, 3, redistest.WithTLS(files), redistest.WithPassword("hush")) {
 		all = append(all, endpoint.Endpoint{
-			Addr: s.Addr(), Password: "hush", TLS: &endpoint.TLS{
-				CA: files.CAFile, Cert: files.CertFile, Key: files.KeyFile,
-			},
+			Addr: s.Addr(), Password: "hush",
+			TLS: &endpoint.TLS{CA: files.CAFile, Cert: files.CertFile, Key: files.KeyFile},
 		})
 	}
 	locker, err := workload.Open(t.Context(), rivals.Redsync(), all)

@@ -28,8 +28,7 @@ type etcdSubject struct {
 // Etcd is etcd's Mutex with the default settings of server and client.
 func Etcd() Subject {
 	return &etcdSubject{name: "etcd", about: "concurrency.Mutex over 3 members with their default settings (fsync " +
-		"before every answer), " +
-		"a session for every acquisition under way, kept alive and used again"}
+		"before every answer), a session for every acquisition under way, kept alive and used again"}
 }
 
 // EtcdMemory is Etcd with the members' data in memory, where an fsync costs nothing. The difference is the cost of the

@@ -63,8 +63,7 @@ func TestCheckAgreesWithTheRunThatRecordedTheHistory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	status, stdout, stderr := patiently(t.Context(), t, "run", "-backend", "embedded", "-quiet", "-dir", dir, "-ttl",
-		"10s", "-subject",
-		"quorum-of-one", "-scenario", "bridge", "-duration", "4s")
+		"10s", "-subject", "quorum-of-one", "-scenario", "bridge", "-duration", "4s")
 	if status != 1 {
 		t.Fatalf("status %d: %s%s", status, stdout, stderr)
 	}

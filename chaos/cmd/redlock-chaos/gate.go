@@ -12,8 +12,7 @@ import (
 // gateScenarios are recommended for any lock. Scenarios that need more than a lock has are skipped.
 var gateScenarios = []string{
 	"calm", "broken-network", "partitions", "bridge", "master-outage", "majority-outage", "refused-writes", "many-keys",
-	"paused-clients",
-	"stragglers", "lapsed-extension", "renewal", "shared", "reentrant",
+	"paused-clients", "stragglers", "lapsed-extension", "renewal", "shared", "reentrant",
 }
 
 // gateCommand is run with the recommended scenarios. Flags of run that are given replace its own.

@@ -52,8 +52,7 @@ func TestSuitesAreOneFileAndOneTable(t *testing.T) {
 	}
 	summary, err := os.ReadFile(table)
 	if err != nil || !strings.Contains(string(summary), "| shared | 3 | skipped |") ||
-		!strings.Contains(string(summary), "| violation |") ||
-		!strings.Contains(string(summary), "-scenario bridge") {
+		!strings.Contains(string(summary), "| violation |") || !strings.Contains(string(summary), "-scenario bridge") {
 		t.Errorf("%s, %v", summary, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "bridge-3", "report.html")); err != nil {

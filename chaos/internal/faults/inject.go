@@ -155,10 +155,9 @@ func (x *Injector) inject(ctx context.Context, f plan.Fault, s plan.Step) (maste
 	clients, ms := x.Plan.Clients, x.Plan.Masters
 	switch {
 	case f.Inject != nil:
-		return injectOwn(ctx, f,
-			plan.Target{
-				Step: s, Fleet: x.Fleet, Masters: plan.OrAll(s.Masters, ms), Clients: plan.OrAll(s.Clients, clients),
-			})
+		return injectOwn(ctx, f, plan.Target{
+			Step: s, Fleet: x.Fleet, Masters: plan.OrAll(s.Masters, ms), Clients: plan.OrAll(s.Clients, clients),
+		})
 	case f.Where == plan.OnMaster:
 		return x.hurtMasters(ctx, f, s)
 	case f.Name == plan.NoName:

@@ -57,8 +57,7 @@ func litter(before, after []map[string]time.Duration, keys, acquisitions int) []
 			return []oracle.Violation{{
 				Oracle: oracle.NameKeyspace,
 				Text: fmt.Sprintf("master %d has %d keys more than before the run, after %d acquisitions of %d keys; "+
-					"%d of them never expire; one is %q",
-					i, left, acquisitions, keys, forever, example),
+					"%d of them never expire; one is %q", i, left, acquisitions, keys, forever, example),
 			}}
 		}
 	}

@@ -84,9 +84,8 @@ func TestAKeyThatOutlivesItsTTLIsFound(t *testing.T) {
 		2 * time.Second: 0, 4 * time.Second: 0, 20 * time.Second: 1, 2000 * time.Second: 1, -1: 1,
 	} {
 		f := &Facts{Report: &report.Report{
-			Plan: &plan.Plan{}, Watched: []string{"k"}, Samples: []report.Sample{
-				{At: 2, Until: 3, Up: true, Owners: []string{"me"}, TTLs: []time.Duration{ttl}},
-			},
+			Plan: &plan.Plan{}, Watched: []string{"k"},
+			Samples: []report.Sample{{At: 2, Until: 3, Up: true, Owners: []string{"me"}, TTLs: []time.Duration{ttl}}},
 		}}
 		if found := f.tooLong(v); len(found) != want {
 			t.Errorf("%v: found %v", ttl, found)
