@@ -63,8 +63,7 @@ func catch(t *testing.T, cfg chaos.Config, caught func(*chaos.Report) bool) *cha
 	return clean(t, cfg, func(cfg chaos.Config) *chaos.Report { return patient.Caught(t, cfg, caught) })
 }
 
-// besides lets a test run in parallel, unless the race detector makes the test too expensive for
-// that.
+// besides lets a test run in parallel, unless the race detector makes the test too expensive for that.
 func besides(t *testing.T) {
 	t.Helper()
 	if !raced {
@@ -94,8 +93,7 @@ func runNow(t *testing.T, cfg chaos.Config, enough ...func(*chaos.Report) bool) 
 	return clean(t, cfg, func(cfg chaos.Config) *chaos.Report { return patient.Run(t, cfg, enough...) })
 }
 
-// clean gives runs a temporary directory and this package's usual settings, and checks that they
-// leave nothing behind.
+// clean gives runs a temporary directory and this package's usual settings, and checks that they leave nothing behind.
 func clean(t *testing.T, cfg chaos.Config, runs func(chaos.Config) *chaos.Report) *chaos.Report {
 	t.Helper()
 	tmp, err := os.MkdirTemp("", "rc-") //nolint:usetesting // a socket's path must be short
@@ -157,9 +155,8 @@ func mustPass(t *testing.T, rep *chaos.Report) {
 	}
 }
 
-// faultsOfProcesses returns all faults but two: the fault that needs a server with an individual
-// network, which package containers tests, and the fault that clients in separate processes can't
-// have.
+// faultsOfProcesses returns all faults but two: the fault that needs a server with an individual network, which package
+// containers tests, and the fault that clients in separate processes can't have.
 func faultsOfProcesses() []plan.Fault {
 	return slices.DeleteFunc(plan.Faults(), func(f plan.Fault) bool {
 		return f.Name == "disconnect" || f.Name == plan.Reconfigure
@@ -349,8 +346,7 @@ func TestBrokenLocksAreCaughtOnRealServers(t *testing.T) {
 // TestOutsideTheAssumptionsOverlapsAreAllowedAndTokenOrderIsNot runs a lock without memory of any kind over masters
 // that lose theirs.
 func TestOutsideTheAssumptionsOverlapsAreAllowed(t *testing.T) {
-	// On a busy machine a late request leaves a key until its ttl ends, and without holders there
-	// are no overlaps.
+	// On a busy machine a late request leaves a key until its ttl ends, and without holders there are no overlaps.
 	show(t, chaos.Config{
 		Backend: "embedded", Subject: controls.New(controls.SingleNX), Scenario: "amnesia", Seed: 1,
 		TTL: 3 * time.Second, Duration: 10 * time.Second,

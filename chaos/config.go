@@ -41,9 +41,8 @@ type Config struct {
 	Duration time.Duration
 	// Masters and Clients are how many there are. Default: 5 each.
 	Masters, Clients int
-	// TTL replaces the workload's ttl. A lock that gives each request a share of the ttl needs a
-	// long ttl on a slow or busy machine. At a ttl of 2 s this library waits 100 ms for a master.
-	// Default: the plan's.
+	// TTL replaces the workload's ttl. A lock that gives each request a share of the ttl needs a long ttl on a slow or
+	// busy machine. At a ttl of 2 s this library waits 100 ms for a master. Default: the plan's.
 	TTL time.Duration
 
 	// Neighbours gives every client in this process quiet locks in addition to the workload: keys
@@ -127,9 +126,8 @@ func (c *Config) drawPlan() error {
 	return err
 }
 
-// replay returns the command that runs the same plan again, on the same kind of masters. The
-// command can't repeat the interleaving. For a subject that the command does not know, it uses the
-// program that has the subject.
+// replay returns the command that runs the same plan again, on the same kind of masters. The command can't repeat the
+// interleaving. For a subject that the command does not know, it uses the program that has the subject.
 func (c *Config) replay() string {
 	p := c.Plan
 	if _, err := FindSubject(c.Subject.Name()); err != nil || c.given {

@@ -9,10 +9,9 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/plan"
 )
 
-// TestMastersThatRefuseConnectionsHarmNothingIfAMinority has expired certificates and names that do not
-// resolve. On a minority of masters every attempt succeeds. On a majority no client gets a lock,
-// and none is held twice; later attempts are judged again. All clients dial all the time, hence few
-// clients.
+// TestMastersThatRefuseConnectionsHarmNothingIfAMinority has expired certificates and names that do not resolve. On a
+// minority of masters every attempt succeeds. On a majority no client gets a lock, and none is held twice; later
+// attempts are judged again. All clients dial all the time, hence few clients.
 func TestMastersThatRefuseConnectionsHarmNothingIfAMinority(t *testing.T) {
 	besides(t)
 	for name, tt := range map[string]struct {

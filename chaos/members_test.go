@@ -54,8 +54,7 @@ func TestClientsThatGoFromOldToNewMastersAtOnceAreCaught(t *testing.T) {
 	catch(t, membership(hasty), patient.By(oracle.NameOverlap))
 }
 
-// TestAnUnsafePlanUsesOldAndNewMastersAtOnce: the change does not wait for clients with
-// the old masters.
+// TestAnUnsafePlanUsesOldAndNewMastersAtOnce: the change does not wait for clients with the old masters.
 func TestAnUnsafePlanUsesOldAndNewMastersAtOnce(t *testing.T) {
 	p := &plan.Plan{
 		Scenario: "at-once", Text: "Half of the clients have other masters.", Workload: "hot-key", Clients: 4,

@@ -8,9 +8,8 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// neighbours returns the work of a client's quiet workers, each with a separate key. Their ttls are
-// no shorter than the workload's: the harness knows only for that ttl how long a delay makes a
-// master useless.
+// neighbours returns the work of a client's quiet workers, each with a separate key. Their ttls are no shorter than the
+// workload's: the harness knows only for that ttl how long a delay makes a master useless.
 func (r *run) neighbours(client int) (all []workload.Profile) {
 	if !r.cfg.Neighbours {
 		return nil

@@ -301,9 +301,8 @@ func TestMistakesInWhatIsOnesOwnAreNamed(t *testing.T) {
 	}
 }
 
-// TestAFaultWaitsUntilWhatWasBeforeItOnItsMasterIsHealed: a server that takes long to come back
-// can't take commands before. A fault that the plan puts at the same time, or on another master,
-// does not wait.
+// TestAFaultWaitsUntilWhatWasBeforeItOnItsMasterIsHealed: a server that takes long to come back can't take commands
+// before. A fault that the plan puts at the same time, or on another master, does not wait.
 func TestAFaultWaitsUntilWhatWasBeforeItOnItsMasterIsHealed(t *testing.T) {
 	const ms = plan.Duration(time.Millisecond)
 	type faults struct { // of one run: one that shows nothing is followed by another

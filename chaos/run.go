@@ -147,8 +147,7 @@ func (r *run) drive(ctx context.Context) {
 	around.Wait()
 }
 
-// processes returns the processes of this run: its masters, if they are processes of this machine,
-// and its clients.
+// processes returns the processes of this run: its masters, if they are processes of this machine, and its clients.
 func (r *run) processes() []machine.Process {
 	out := r.clients.Children.Processes()
 	for i, pid := range r.fleet.Pids() {

@@ -21,8 +21,7 @@ import (
 )
 
 const (
-	// roleLabel gives the purpose of a service in a compose file. The backend touches only services
-	// with this label.
+	// roleLabel gives the purpose of a service in a compose file. The backend touches only services with this label.
 	roleLabel = "redlock.chaos.role"
 	// The roles: a server without persistence, one that fsyncs always, and the proxies.
 	roleMaster    = "master"

@@ -130,9 +130,8 @@ func isStuck(t *testing.T, name string) bool {
 		inspectErr == nil && len(found.Network.Containers) == 0
 }
 
-// effect says, for each action, whether the master answers over the control network during the
-// fault, and whether a key set before is there afterwards. Actions that are not in the map are not
-// available.
+// effect says, for each action, whether the master answers over the control network during the fault, and whether a key
+// set before is there afterwards. Actions that are not in the map are not available.
 var effect = map[masters.Action]struct{ answered, kept bool }{
 	masters.Pause: {false, true}, masters.Kill: {false, true}, masters.KillEmpty: {false, false},
 	masters.ClientKill: {true, true}, masters.FlushAll: {true, false}, masters.ScriptFlush: {true, true},

@@ -18,8 +18,7 @@ const (
 	Litter Variant = "key-for-ever"
 	// Liar answers nine times of ten that another client has the key, without asking.
 	Liar Variant = "held-without-asking"
-	// StoppedClock computes the remaining time with a clock that stops while its process is
-	// stopped.
+	// StoppedClock computes the remaining time with a clock that stops while its process is stopped.
 	StoppedClock Variant = "clock-stops-with-process"
 )
 

@@ -78,8 +78,7 @@ func (a *Attempt) LastUntil() int64 {
 	return until
 }
 
-// End returns the end of the hold: its last bound or the moment when it stopped acting, if that is
-// earlier.
+// End returns the end of the hold: its last bound or the moment when it stopped acting, if that is earlier.
 func (a *Attempt) End() int64 { return min(a.LastUntil(), a.StopsActing()) }
 
 // View is a history with its events put together into attempts.

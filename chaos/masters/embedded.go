@@ -19,9 +19,8 @@ type inProcess struct {
 	master *embedded.Master
 }
 
-// OpenEmbedded starts masters inside this process. They need no installation. They lack the actions
-// that need a server process: eviction, busy scripts, connection limits and clocks independent of
-// this machine's.
+// OpenEmbedded starts masters inside this process. They need no installation. They lack the actions that need a server
+// process: eviction, busy scripts, connection limits and clocks independent of this machine's.
 func OpenEmbedded(_ context.Context, o Options) (*Fleet, error) {
 	fleet := &Fleet{Backend: "embedded", Notes: []string{"clock steps are emulated by moving ttls"}}
 	for range o.N {

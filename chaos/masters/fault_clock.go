@@ -10,8 +10,7 @@ const (
 	// ClockStep moves the server's clock by Params.Step at once; Heal steps it back where the real clock could be
 	// moved.
 	ClockStep Action = "clock-step"
-	// ClockRate makes the server's clock run at Params.Rate. Heal sets the rate back to 1; the time
-	// gained stays.
+	// ClockRate makes the server's clock run at Params.Rate. Heal sets the rate back to 1; the time gained stays.
 	ClockRate Action = "clock-rate"
 )
 

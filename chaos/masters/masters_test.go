@@ -293,9 +293,8 @@ func TestExternalServersAreNotHurtUnlessAllowed(t *testing.T) {
 	}
 }
 
-// TestALookWithAMissingAnswerIsAnError: permissions are revoked, or the connection is closed, between
-// two answers. The owner of such a key could not be read, so Look must not report the key as
-// removed.
+// TestALookWithAMissingAnswerIsAnError: permissions are revoked, or the connection is closed, between two answers. The
+// owner of such a key could not be read, so Look must not report the key as removed.
 func TestALookWithAMissingAnswerIsAnError(t *testing.T) {
 	for _, denied := range []string{"get", "pttl", "type"} {
 		s := redistest.Start(t, redistest.WithArgs("--user", "jobs", "on", ">hush", "~*", "&*", "+@all", "-"+denied))
@@ -450,8 +449,7 @@ func TestFaultsLeaveNoDump(t *testing.T) {
 	}
 }
 
-// TestLoadingFailsAtOnceIfTheServerIsGone: commands are repeated for a slow server, but not for one
-// that is gone.
+// TestLoadingFailsAtOnceIfTheServerIsGone: commands are repeated for a slow server, but not for one that is gone.
 func TestLoadingFailsAtOnceIfTheServerIsGone(t *testing.T) {
 	m := open(t, "process", masters.Options{N: 1}).Masters[0]
 	heal := inject(t, m, masters.Kill, masters.Params{})

@@ -106,8 +106,7 @@ func resumed(paused []window, t int64) int64 {
 	return t
 }
 
-// ExtensionContinuity finds holds that were extended although another owner had held the key since
-// they were granted.
+// ExtensionContinuity finds holds that were extended although another owner had held the key since they were granted.
 //
 // Between the grant and the return of the last successful extension, no other client may have held
 // the key in a kind that excludes this one. This includes a gap after the bound: a successful

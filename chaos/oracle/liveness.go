@@ -9,10 +9,9 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
-// Liveness finds times longer than bound when clients that could reach a majority asked for a free
-// key but did not get it. Time when the machine stood still, or a master answered too late for a
-// lock ([history.Slow]), does not count. Liveness needs MajorityLost and MajorityBack events if
-// there were such times.
+// Liveness finds times longer than bound when clients that could reach a majority asked for a free key but did not get
+// it. Time when the machine stood still, or a master answered too late for a lock ([history.Slow]), does not count.
+// Liveness needs MajorityLost and MajorityBack events if there were such times.
 //
 // A client that asks for several keys at once, all or none, asks for each key only while the others
 // are free, too. So one of its clients has to get a key that is free and wanted.
@@ -32,9 +31,8 @@ func Liveness(v *history.View, bound, gap time.Duration) []Violation {
 	return out
 }
 
-// eachWanted calls visit for every key. asked has the times when a client that could reach a
-// majority asked for the key; free has the part of these times when the key was free. Attempts no
-// further apart than gap count as one.
+// eachWanted calls visit for every key. asked has the times when a client that could reach a majority asked for the
+// key; free has the part of these times when the key was free. Attempts no further apart than gap count as one.
 func eachWanted(v *history.View, gap time.Duration,
 	visit func(key string, attempts []*history.Attempt, asked, free []window),
 ) {
@@ -85,9 +83,8 @@ type Service struct {
 	// just had it. The caller cancelled the attempt. Others held the key for most of the wait. Or a
 	// single attempt got no quorum because others had or wanted the key.
 	Refused int `json:"refused"`
-	// Failed attempts had no good reason to fail. They got an error, no quorum or a used-up
-	// validity; or waited without success for a key that was mostly free; or got the answer that
-	// the key is held although it was free.
+	// Failed attempts had no good reason to fail. They got an error, no quorum or a used-up validity; or waited without
+	// success for a key that was mostly free; or got the answer that the key is held although it was free.
 	Failed int `json:"failed"`
 	// FailedAttempts has the numbers of the first hundred failed attempts.
 	FailedAttempts []uint64 `json:"failed_attempts,omitempty"`
@@ -95,14 +92,13 @@ type Service struct {
 	Ratio float64 `json:"ratio"`
 }
 
-// Serve counts how attempts ended. An attempt counts if its client could reach a majority from
-// settle before its call to its return, and the machine gave it time throughout. A stall also
-// excuses attempts for as long again after its end, up to settle. Requests have timed out in the
-// stall, and a library does not ask a silent master again at once. If such times made up at most a
-// tenth of the attempt, it counts in any case. A wait of seconds nearly always meets a stall, and
-// does not fail because of it. A failed wait counts even with more such time, if for half of the
-// wait the key was free and there was no stall. Masters that answered the harness late ([history.Slow]), and a stop of
-// the client's process, excuse attempts that failed, as a stall does.
+// Serve counts how attempts ended. An attempt counts if its client could reach a majority from settle before its call
+// to its return, and the machine gave it time throughout. A stall also excuses attempts for as long again after its
+// end, up to settle. Requests have timed out in the stall, and a library does not ask a silent master again at once. If
+// such times made up at most a tenth of the attempt, it counts in any case. A wait of seconds nearly always meets a
+// stall, and does not fail because of it. A failed wait counts even with more such time, if for half of the wait the
+// key was free and there was no stall. Masters that answered the harness late ([history.Slow]), and a stop of the
+// client's process, excuse attempts that failed, as a stall does.
 func Serve(v *history.View, settle time.Duration) Service {
 	var s Service
 	reach := newReach(v)
@@ -157,8 +153,7 @@ func (s *Service) count(a *history.Attempt, taken func() []window, contended fun
 		s.Acquired++
 	case a.Outcome == history.Cancelled && !waitedInVain(a, taken),
 		(a.Outcome == history.NoQuorum || a.Outcome == history.Held) && a.Wait == 0 && contended(),
-		// A client that is ready to wait must not be refused while the key is free, even if others
-		// want the key.
+		// A client that is ready to wait must not be refused while the key is free, even if others want the key.
 		a.Outcome == history.Held && a.Wait > 0 && 2*covered(window{a.Call, a.Return}, taken()) >= a.Return-a.Call:
 		s.Refused++
 	default:
@@ -172,9 +167,8 @@ func (s *Service) count(a *history.Attempt, taken func() []window, contended fun
 // afterwards is how long the leftovers of an attempt or a release may block others.
 const afterwards = int64(250 * time.Millisecond)
 
-// contended reports whether another client had the key during a's call or shortly before, or asked
-// for it. The votes of the reachable masters may then have been split. If no client gets the key
-// for long, Liveness finds that.
+// contended reports whether another client had the key during a's call or shortly before, or asked for it. The votes of
+// the reachable masters may then have been split. If no client gets the key for long, Liveness finds that.
 func contended(attempts []*history.Attempt, a *history.Attempt) bool {
 	return slices.ContainsFunc(attempts, func(b *history.Attempt) bool {
 		end := b.Return
@@ -225,17 +219,16 @@ func Availability(v *history.View, settle time.Duration, atLeast, judged float64
 		Oracle: NameAvailability, Key: first.Key, At: first.Return, Attempts: s.FailedAttempts,
 		Events: []int{first.CallEvent, first.ReturnEvent},
 		Text: fmt.Sprintf("%d of %d attempts failed although a majority was reachable (availability %.3f %%, at "+
-			"least %.3f %% wanted, judged %d of %d attempts); the first is %s on %q at %s: %s %s", s.Failed, s.Acquired+s.Failed,
-			100*s.Ratio, 100*atLeast, s.Attempts, s.Total, holder(first), first.Key, at(first.Call), first.Outcome,
-			first.Note),
+			"least %.3f %% wanted, judged %d of %d attempts); the first is %s on %q at %s: %s %s", s.Failed,
+			s.Acquired+s.Failed, 100*s.Ratio, 100*atLeast, s.Attempts, s.Total, holder(first), first.Key, at(first.Call),
+			first.Outcome, first.Note),
 	}}
 }
 
-// Recoveries returns a duration for each return of a majority to a client, and for the Healed
-// event: the time until every wanted key was acquired again. Three kinds of time do not count: time
-// without attempts, time while the key was held, and time when the machine stood still. If a key
-// was not acquired before the history ends, or before a majority is lost again, it is left out:
-// Liveness judges that.
+// Recoveries returns a duration for each return of a majority to a client, and for the Healed event: the time until
+// every wanted key was acquired again. Three kinds of time do not count: time without attempts, time while the key was
+// held, and time when the machine stood still. If a key was not acquired before the history ends, or before a majority
+// is lost again, it is left out: Liveness judges that.
 func Recoveries(v *history.View) []time.Duration {
 	var out []time.Duration
 	for i := range v.Events {

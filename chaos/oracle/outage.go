@@ -12,8 +12,7 @@ import (
 // NameOutage is the name of Outage.
 const NameOutage = "outage"
 
-// outageShare is the least share, in an outage, of the time with wanted keys that these keys stay
-// free.
+// outageShare is the least share, in an outage, of the time with wanted keys that these keys stay free.
 const outageShare = 0.6
 
 // Outage finds faults that make a lock useless: clients that can reach a majority ask for free
@@ -102,8 +101,7 @@ const (
 	noFault  = "no fault"
 )
 
-// faultTimes returns the times when each fault was on, on any target. A fault that was not healed
-// is on until the end.
+// faultTimes returns the times when each fault was on, on any target. A fault that was not healed is on until the end.
 func faultTimes(v *history.View) map[string][]window {
 	out, since, count := make(map[string][]window), make(map[string]int64), make(map[string]int)
 	for i := range v.Events {

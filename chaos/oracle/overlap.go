@@ -18,10 +18,9 @@ type span struct {
 
 // Overlap finds holds of one key that exclude each other and were held at the same time.
 //
-// A hold lasts from the return of its acquisition until its bound, or until its holder stops acting
-// (release call, Done, Stopped) if that is earlier. An extension that returned after the old bound
-// begins a new span: the time in between belonged to no client. Shared holds do not exclude each
-// other, nor do reentrant holds of one owner.
+// A hold lasts from the return of its acquisition until its bound, or until its holder stops acting (release call,
+// Done, Stopped) if that is earlier. An extension that returned after the old bound begins a new span: the time in
+// between belonged to no client. Shared holds do not exclude each other, nor do reentrant holds of one owner.
 //
 // The sweep takes n log n in the number of holds. It reports at most one violation for each hold, with the one
 // before it that lasts longest, so that one broken hold does not bury the report.

@@ -13,11 +13,10 @@ const NameReentry = "reentry"
 // mostRefused is the share of the entries of owners that may be refused: the masters in reach may not have the hold.
 const mostRefused = 0.5
 
-// Reentry finds owners of a reentrant lock that asked for it again while they held it, could reach
-// a majority, and waited longer than bound, although only they themselves held the lock. Waiting
-// until the first hold has expired is a deadlock that the ttl ended. Two kinds of time do not count:
-// the machine or the client stood still, or a master answered the harness too late for a lock
-// ([history.Slow]). Reentry also finds that most of these owners are refused.
+// Reentry finds owners of a reentrant lock that asked for it again while they held it, could reach a majority, and
+// waited longer than bound, although only they themselves held the lock. Waiting until the first hold has expired is a
+// deadlock that the ttl ended. Two kinds of time do not count: the machine or the client stood still, or a master
+// answered the harness too late for a lock ([history.Slow]). Reentry also finds that most of these owners are refused.
 func Reentry(v *history.View, bound time.Duration) []Violation {
 	var out []Violation
 	reach, still := newReach(v), standstill{stuck(v), pauses(v)}

@@ -105,8 +105,7 @@ func cut(updates []update) int {
 	return len(updates)
 }
 
-// linearizable returns porcupine's answer for one chunk. initial is the register's value at its
-// beginning.
+// linearizable returns porcupine's answer for one chunk. initial is the register's value at its beginning.
 func linearizable(initial int64, updates []update, budget time.Duration) porcupine.CheckResult {
 	if budget <= 0 {
 		return porcupine.Unknown
@@ -143,8 +142,8 @@ func registerViolation(key string, updates []update, result porcupine.CheckResul
 		v.At, v.Attempts = b.wroteAt, []uint64{a.attempt, b.attempt}
 		v.Events = []int{a.readEvent, a.wEvent, b.readEvent, b.wEvent}
 		v.Text = fmt.Sprintf("register %q lost an update: attempts %d (token %d) and %d (token %d) both read %d, and "+
-			"both writes were accepted, at %s and %s", key, a.attempt, a.token, b.attempt, b.token, a.read, at(a.wroteAt),
-			at(b.wroteAt))
+			"both writes were accepted, at %s and %s", key, a.attempt, a.token, b.attempt, b.token, a.read,
+			at(a.wroteAt), at(b.wroteAt))
 	}
 	return v
 }

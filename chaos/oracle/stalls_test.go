@@ -108,9 +108,8 @@ func slowMastersExcuse(
 	}
 }
 
-// TestAStallIsFeltForAsLongAsItWas: an attempt that fails just after a stall may fail because the
-// library had marked masters as silent, and asks them again only in a moment. settle bounds this
-// effect.
+// TestAStallIsFeltForAsLongAsItWas: an attempt that fails just after a stall may fail because the library had marked
+// masters as silent, and asks them again only in a moment. settle bounds this effect.
 func TestAStallIsFeltForAsLongAsItWas(t *testing.T) {
 	const settle = 60 * time.Millisecond
 	for _, tt := range []struct {

@@ -8,11 +8,10 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
-// TokenOrder finds fencing tokens that were given twice for one key, or that contradict real time.
-// Holds that do not exclude each other may have one token: readers, and reentrant holds of one owner.
-// If acquisition A returned before the call of acquisition B, A's token must be smaller. TokenOrder
-// makes no assumption on timing, so it must hold in every run, with any faults. Attempts with token
-// 0 have none: see [Tokens].
+// TokenOrder finds fencing tokens that were given twice for one key, or that contradict real time. Holds that do not
+// exclude each other may have one token: readers, and reentrant holds of one owner. If acquisition A returned before
+// the call of acquisition B, A's token must be smaller. TokenOrder makes no assumption on timing, so it must hold in
+// every run, with any faults. Attempts with token 0 have none: see [Tokens].
 func TokenOrder(v *history.View) []Violation {
 	var out []Violation
 	for key, attempts := range v.ByKey() {

@@ -16,8 +16,7 @@ type Quiet struct {
 	Lost  int `json:"lost"`
 	Free  int `json:"free"`
 	Late  int `json:"late"`
-	// Excused attempts met a time without a majority of masters, or a time when the machine stood
-	// still.
+	// Excused attempts met a time without a majority of masters, or a time when the machine stood still.
 	Excused int `json:"excused"`
 	// P50, P99 and Max are the durations of the judged acquisitions, in nanoseconds.
 	P50 int64 `json:"p50"`

@@ -15,8 +15,7 @@ func reachable(v *history.View, client int) []window {
 	return between(v, client, history.MajorityLost, history.MajorityBack)
 }
 
-// between returns the times that end with an event of type lost and begin again with an event of
-// type back, for client.
+// between returns the times that end with an event of type lost and begin again with an event of type back, for client.
 func between(v *history.View, client int, lost, back history.Type) []window {
 	var out []window
 	all, own, since := true, true, int64(0)
@@ -62,9 +61,8 @@ func (r *reach) of(client int) []window {
 	return w
 }
 
-// stalls returns the times when the machine gave the run no processor time, merged. Every oracle
-// about time treats them alike: they do not count as time spent or waited, and an attempt that met
-// such a time is not judged.
+// stalls returns the times when the machine gave the run no processor time, merged. Every oracle about time treats them
+// alike: they do not count as time spent or waited, and an attempt that met such a time is not judged.
 func stalls(v *history.View) []window { return lasting(v, history.Stall) }
 
 // standstill knows when each client could do nothing: the machine stood still, or the client's process was stopped.

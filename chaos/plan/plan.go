@@ -1,6 +1,5 @@
-// Package plan describes a run: the workload, and which faults occur, on which targets, and when. A
-// plan is data. It comes from a named [Scenario] and a seed, and is always the same for the same
-// seed, or from a YAML file, see [Parse].
+// Package plan describes a run: the workload, and which faults occur, on which targets, and when. A plan is data. It
+// comes from a named [Scenario] and a seed, and is always the same for the same seed, or from a YAML file, see [Parse].
 package plan
 
 import (

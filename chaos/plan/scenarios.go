@@ -25,8 +25,7 @@ type Scenario struct {
 	defining []string
 	// exchanges has clients get other sets of masters, one exchange after another.
 	exchanges bool
-	// gap is the range of pauses between the end of a fault and the next. length is the range of a
-	// fault's duration.
+	// gap is the range of pauses between the end of a fault and the next. length is the range of a fault's duration.
 	gap, length span
 	// atOnce is how many faults may be on at a time. Default 1.
 	atOnce int

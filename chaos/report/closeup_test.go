@@ -16,9 +16,8 @@ import (
 
 const msec = int64(time.Millisecond)
 
-// twice is a report of a run with one overlap on three masters. Client 0 has the key from 10 ms on,
-// through masters 0 and 1. Then master 1 is killed, and client 1 has the key from 40 ms on, through
-// masters 1 and 2.
+// twice is a report of a run with one overlap on three masters. Client 0 has the key from 10 ms on, through masters 0
+// and 1. Then master 1 is killed, and client 1 has the key from 40 ms on, through masters 1 and 2.
 func twice() *report.Report {
 	step := plan.Step{
 		At: plan.Duration(20 * time.Millisecond), For: plan.Duration(10 * time.Millisecond), Fault: "kill-empty",

@@ -170,8 +170,7 @@ func browser() string {
 	return ""
 }
 
-// opened returns the state of the report's page after its script ran in a browser, or nothing if
-// there is no browser.
+// opened returns the state of the report's page after its script ran in a browser, or nothing if there is no browser.
 func opened(t *testing.T, r *report.Report) string {
 	t.Helper()
 	path := browser()
@@ -196,9 +195,8 @@ func opened(t *testing.T, r *report.Report) string {
 	return string(dom)
 }
 
-// TestThePageDrawsItsTimelineInABrowser opens the page of a run with thousands of acquisitions. The
-// script marks the page when it has come to its end, and marks the canvas with the number of
-// attempts that it drew.
+// TestThePageDrawsItsTimelineInABrowser opens the page of a run with thousands of acquisitions. The script marks the
+// page when it has come to its end, and marks the canvas with the number of attempts that it drew.
 func TestThePageDrawsItsTimelineInABrowser(t *testing.T) {
 	const acquisitions = 6000
 	dom := opened(t, sample(acquisitions))

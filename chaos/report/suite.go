@@ -52,8 +52,7 @@ func WriteSuite(name string, oracles []string, runs []SuiteRun) error {
 	})
 }
 
-// cases are the verdict, with the reasons and the replay line as its text, and each oracle's
-// findings.
+// cases are the verdict, with the reasons and the replay line as its text, and each oracle's findings.
 func (s *SuiteRun) cases(oracles []string) []junitCase {
 	name := fmt.Sprintf("%s/seed-%d", s.Scenario, s.Seed)
 	var setup []junitCase

@@ -10,13 +10,13 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// clientClock implements redlock.Clock for one client: it runs at its own rate, and its timers fire when the client runs.
+// clientClock implements redlock.Clock for one client: it runs at its own rate, and its timers fire when the client
+// runs.
 type clientClock struct{ c *client }
 
 func (k clientClock) Now() time.Duration { return k.c.reading() }
 
-// Wall implements redlock.Clock. It differs from true time by a constant, as on a host with a
-// synchronised clock.
+// Wall implements redlock.Clock. It differs from true time by a constant, as on a host with a synchronised clock.
 func (k clientClock) Wall() time.Time { return time.Unix(0, int64(epoch+k.c.plan.Wall)+k.c.w.now) }
 
 // reading is the client's clock now. Clocks begin at an hour, since the engine takes 0 for "not yet".

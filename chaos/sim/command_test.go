@@ -211,8 +211,7 @@ func TestAFailureIsShrunkDrawnAndReplayed(t *testing.T) {
 	}
 }
 
-// A program has no *testing.T and none of the testing package's flags, so the printed command must
-// work without both.
+// A program has no *testing.T and none of the testing package's flags, so the printed command must work without both.
 func TestTheReplayCommandFailsInTheSameWay(t *testing.T) {
 	t.Parallel()
 	r, _, stdout, _ := written(t, "-broken", "plain-delete", "-schedules", "200")

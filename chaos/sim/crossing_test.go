@@ -55,9 +55,8 @@ func crossing(seed uint64) *sim.Schedule {
 	return s
 }
 
-// TestHazard45AFreeKeyIsAcquiredWhileItsProcessWaitsForOthers: a waiter for two keys, a free one
-// and one that another client holds and renews, must not keep the free key from tasks that want no
-// other.
+// TestHazard45AFreeKeyIsAcquiredWhileItsProcessWaitsForOthers: a waiter for two keys, a free one and one that another
+// client holds and renews, must not keep the free key from tasks that want no other.
 func TestHazard45AFreeKeyIsAcquiredWhileItsProcessWaitsForOthers(t *testing.T) {
 	n := uint64(200)
 	if testing.Short() {

@@ -163,8 +163,7 @@ func (w *world) victims(v *history.View) []oracle.Violation {
 	return found
 }
 
-// unjudged returns an error if the oracle could not judge the victims of a run. Such a run shows
-// nothing.
+// unjudged returns an error if the oracle could not judge the victims of a run. Such a run shows nothing.
 func unjudged(all []oracle.Violation) error {
 	for _, v := range all {
 		if v.Unknown {

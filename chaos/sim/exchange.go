@@ -11,11 +11,10 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 )
 
-// Exchange replaces one set of masters by another while clients run. A run has two parts. In the
-// first part, clients with the old set run together with clients with both sets; in the second
-// part, clients with both sets run together with clients with the new set. The second part begins
-// one ttl, the longest of the old clients, after every old client has died or finished its work.
-// Only the end of its last holds may still be to come.
+// Exchange replaces one set of masters by another while clients run. A run has two parts. In the first part, clients
+// with the old set run together with clients with both sets; in the second part, clients with both sets run together
+// with clients with the new set. The second part begins one ttl, the longest of the old clients, after every old client
+// has died or finished its work. Only the end of its last holds may still be to come.
 type Exchange struct {
 	// Old and New are the numbers of their masters. They may share any.
 	Old []int `json:"old"`

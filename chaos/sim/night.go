@@ -36,8 +36,7 @@ func (p *Profile) share() int {
 	}
 }
 
-// nights returns the batches of one night: n schedules in all, from every profile that the library
-// promises to survive.
+// nights returns the batches of one night: n schedules in all, from every profile that the library promises to survive.
 func nights(o *options) (batches []*Batch) {
 	all, left := 0, o.schedules
 	for _, p := range Profiles() {

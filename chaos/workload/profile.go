@@ -35,9 +35,8 @@ type Profile struct {
 	Cancel float64 `json:"cancel,omitempty"`
 	// Register: holders read, think and write a register that checks tokens and one that does not.
 	Register bool `json:"register,omitempty"`
-	// Late: workers write when the time of the hold is over, without checking its bound again, as a
-	// program does that checked and was then stopped. Only a resource that checks tokens is safe
-	// from such a write.
+	// Late: workers write when the time of the hold is over, without checking its bound again, as a program does that
+	// checked and was then stopped. Only a resource that checks tokens is safe from such a write.
 	Late bool `json:"late,omitempty"`
 	// ToBound: a hold lasts until its bound, without a margin that the library leaves before it.
 	ToBound bool `json:"to_bound,omitempty"`

@@ -136,8 +136,7 @@ func (h *memoryHold) Release(context.Context) error {
 	return nil
 }
 
-// work runs workers with a profile until they have made that many acquisitions, and returns the
-// record.
+// work runs workers with a profile until they have made that many acquisitions, and returns the record.
 func work(t *testing.T, m *memory, profile workload.Profile, acquisitions int) *history.View {
 	t.Helper()
 	origin := workload.Monotonic()
@@ -181,8 +180,7 @@ func eventually(t *testing.T, cond func() bool) {
 	}
 }
 
-// TestWorkersRecordEachHoldCompletely runs every profile that the subject supports. The record must be
-// complete.
+// TestWorkersRecordEachHoldCompletely runs every profile that the subject supports. The record must be complete.
 func TestWorkersRecordEachHoldCompletely(t *testing.T) {
 	for _, profile := range workload.Profiles() {
 		m := &memory{}
@@ -496,8 +494,7 @@ func TestAStoppedChildReleases(t *testing.T) {
 	}
 }
 
-// overtaken is a register that serves a client with a greater token after each read, as if the
-// reader had been stopped.
+// overtaken is a register that serves a client with a greater token after each read, as if the reader had been stopped.
 type overtaken struct{ *workload.Register }
 
 func (r overtaken) Read(attempt uint64, client int, key string, token uint64) (int64, bool) {
@@ -506,8 +503,7 @@ func (r overtaken) Read(attempt uint64, client int, key string, token uint64) (i
 	return value, ok
 }
 
-// A client in another process uses the registers of its parent, which refuse it like any other
-// client.
+// A client in another process uses the registers of its parent, which refuse it like any other client.
 func TestAChildThatWritesTooLateIsRefusedByTheRegisterThatChecks(t *testing.T) {
 	recorder := history.NewRecorder(func() int64 { return 0 })
 	child, err := workload.StartChild(recorder, workload.ChildOptions{

@@ -20,8 +20,7 @@ func gateCommand(ctx context.Context, args []string, stdout, stderr io.Writer) i
 	return runAs(ctx, "gate", gateFlags(os.Getenv("GITHUB_STEP_SUMMARY")), args, stdout, stderr)
 }
 
-// gateFlags are flags of run. Within ten minutes fourteen scenarios have 25 seconds each, and time to start and to
-// end.
+// gateFlags are flags of run. Within ten minutes fourteen scenarios have 25 seconds each, and time to start and to end.
 func gateFlags(summary string) []string {
 	all := []string{
 		"-scenario", strings.Join(gateScenarios, ","), "-duration", "25s", "-dir", "chaos-gate",

@@ -203,8 +203,7 @@ func runAs(ctx context.Context, command string, defaults, args []string, stdout,
 	return exitOf(rep.Verdict)
 }
 
-// fileExcludes refuses flags that would be ignored with -file, because the plan decides these
-// settings.
+// fileExcludes refuses flags that would be ignored with -file, because the plan decides these settings.
 func fileExcludes(f *flag.FlagSet) error {
 	given := make(map[string]string)
 	f.Visit(func(x *flag.Flag) { given[x.Name] = x.Value.String() })

@@ -38,9 +38,8 @@ type Injector struct {
 	on    map[string]int
 	fired int
 
-	// Observed has the observed effect of each fault, Unavailable the reason why a fault can't be done here.
-	// Failures are faults that went wrong.
-	// Read them when Run has returned.
+	// Observed has the observed effect of each fault, Unavailable the reason why a fault can't be done here. Failures
+	// are faults that went wrong. Read them when Run has returned.
 	Observed, Unavailable map[string]string
 	Failures              []string
 }

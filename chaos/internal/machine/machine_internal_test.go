@@ -123,8 +123,7 @@ func TestAProxyThatIsGoneForGoodIsAStall(t *testing.T) {
 	}
 }
 
-// TestTheMachineAsksTheProxyAndLooksAtTheMasters: it watches exactly the proxy and the processes
-// that it was given.
+// TestTheMachineAsksTheProxyAndLooksAtTheMasters: it watches exactly the proxy and the processes that it was given.
 func TestTheMachineAsksTheProxyAndLooksAtTheMasters(t *testing.T) {
 	var now, asked atomic.Int64
 	recorder := history.NewRecorder(now.Load)

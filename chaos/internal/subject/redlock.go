@@ -29,8 +29,7 @@ type Redlock struct {
 	Options redlock.Options
 	// Mutant names the mutant that the program has to be built with; empty: none.
 	Mutant string
-	// Hasty makes clients change from old masters to new ones without a time with both, which is
-	// forbidden.
+	// Hasty makes clients change from old masters to new ones without a time with both, which is forbidden.
 	Hasty bool
 	// Lacks are kinds of locks that it does without.
 	Lacks []history.Kind
@@ -181,8 +180,7 @@ func (s Redlock) master(e endpoint.Endpoint) (*single.Master, error) {
 	return single.Open(opt, options)
 }
 
-// clientOptions returns the options of a client that sends credentials, even to masters that accept
-// any.
+// clientOptions returns the options of a client that sends credentials, even to masters that accept any.
 func clientOptions(e endpoint.Endpoint) (*redis.Options, error) {
 	opt, err := endpoint.Options(e)
 	if err == nil && opt.Username == "" && opt.Password == "" {

@@ -14,10 +14,9 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/report"
 )
 
-// A hold is on a majority of masters for as long as it lasts. So looks at a majority of masters in
-// that time see its owner at least once. An owner that is never seen is not the value that the lock
-// stores. The oracles that rely on owners (did a release remove the key, which hold was removed)
-// then know nothing.
+// A hold is on a majority of masters for as long as it lasts. So looks at a majority of masters in that time see its
+// owner at least once. An owner that is never seen is not the value that the lock stores. The oracles that rely on
+// owners (did a release remove the key, which hold was removed) then know nothing.
 
 // strangers finds holds with an owner that was on none of the masters, although the run looked at a
 // majority of masters during the hold.
@@ -139,8 +138,7 @@ func (l glances) in(a *history.Attempt, master int) []report.Sample {
 	return all[from:to]
 }
 
-// during counts the masters of a set that the run looked at while a hold lasted, and how many had
-// the owner.
+// during counts the masters of a set that the run looked at while a hold lasted, and how many had the owner.
 func (l glances) during(a *history.Attempt, key int, set []int, owner string) (looked, seen int) {
 	for _, m := range set {
 		found := l.in(a, m)

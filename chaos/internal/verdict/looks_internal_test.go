@@ -9,8 +9,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/report"
 )
 
-// TestHazard130AnOwnerThatNoMasterHasIsFound looks at some of five masters while a client holds a
-// key.
+// TestHazard130AnOwnerThatNoMasterHasIsFound looks at some of five masters while a client holds a key.
 func TestHazard130AnOwnerThatNoMasterHasIsFound(t *testing.T) {
 	const sec = int64(time.Second)
 	all := [][]int{{0, 1, 2, 3, 4}}
