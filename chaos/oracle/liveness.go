@@ -220,8 +220,8 @@ func Availability(v *history.View, settle time.Duration, atLeast, judged float64
 		Events: []int{first.CallEvent, first.ReturnEvent},
 		Text: fmt.Sprintf("%d of %d attempts failed although a majority was reachable (availability %.3f %%, at "+
 			"least %.3f %% wanted, judged %d of %d attempts); the first is %s on %q at %s: %s %s", s.Failed,
-			s.Acquired+s.Failed, 100*s.Ratio, 100*atLeast, s.Attempts, s.Total, holder(first), first.Key, at(first.Call),
-			first.Outcome, first.Note),
+			s.Acquired+s.Failed, 100*s.Ratio, 100*atLeast, s.Attempts, s.Total, holder(first), first.Key,
+			at(first.Call), first.Outcome, first.Note),
 	}}
 }
 

@@ -50,6 +50,16 @@ type Violation struct {
 // String is the oracle's name and the sentence.
 func (v Violation) String() string { return v.Oracle + ": " + v.Text }
 
+// NamesOf returns the names of the oracles that have found these violations, each once.
+func NamesOf(found []Violation) (names []string) {
+	for _, v := range found {
+		if !slices.Contains(names, v.Oracle) {
+			names = append(names, v.Oracle)
+		}
+	}
+	return names
+}
+
 // Safety runs the oracles that need no tuning for any run: overlap, extension continuity, foreign release and token
 // order. A history without their violations, and with every Done in time (DoneAfterBound), is safe.
 func Safety(v *history.View) []Violation {

@@ -128,7 +128,9 @@ func overtaken(v *history.View, reach *reach, still standstill, bound time.Durat
 
 // overtakers counts the other workers that asked in w for the key of a, and how often they got it; each got it at least
 // so often.
-func overtakers(v *history.View, attempts []*history.Attempt, a *history.Attempt, w window) (least, others, grants int) {
+func overtakers(v *history.View, attempts []*history.Attempt, a *history.Attempt, w window) (
+	least, others, grants int,
+) {
 	type worker struct{ client, number int }
 	got := make(map[worker]int)
 	for _, b := range attempts {

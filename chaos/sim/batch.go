@@ -72,7 +72,7 @@ const Unjudged = "not judged"
 func (o *Outcome) Findings() map[string]Finding {
 	all := make(map[string]Finding)
 	for _, f := range o.Failures {
-		names := oraclesOf(f.Violations)
+		names := oracle.NamesOf(f.Violations)
 		if f.Err != nil {
 			names = []string{Unjudged}
 		}
