@@ -75,29 +75,26 @@ func (s Redlock) OwnerOf(raw string) string {
 
 // WithClock implements workload.Clocked.
 func (s Redlock) WithClock(wall func() time.Time) workload.Subject {
-	s.Options.Clock = otherWall(wall)
+	s.Options.Clock = clock{boottime.Now, wall}
 	return s
 }
-
-// otherWall implements redlock.Clock by the machine's clock, with another time of day.
-type otherWall func() time.Time
-
-func (otherWall) Now() time.Duration                                { return boottime.Now() }
-func (wall otherWall) Wall() time.Time                              { return wall() }
-func (otherWall) AfterFunc(d time.Duration, f func()) redlock.Timer { return time.AfterFunc(d, f) }
 
 // InVirtualTime implements workload.Virtual.
 func (s Redlock) InVirtualTime() workload.Subject {
-	s.Options.Clock = goClock{time.Now().Add(-time.Hour)}
+	origin := time.Now().Add(-time.Hour)
+	s.Options.Clock = clock{func() time.Duration { return time.Since(origin) }, time.Now}
 	return s
 }
 
-// goClock implements redlock.Clock by package time, since some moment.
-type goClock struct{ origin time.Time }
+// clock implements redlock.Clock.
+type clock struct {
+	now  func() time.Duration
+	wall func() time.Time
+}
 
-func (c goClock) Now() time.Duration                              { return time.Since(c.origin) }
-func (goClock) Wall() time.Time                                   { return time.Now() }
-func (goClock) AfterFunc(d time.Duration, f func()) redlock.Timer { return time.AfterFunc(d, f) }
+func (c clock) Now() time.Duration                              { return c.now() }
+func (c clock) Wall() time.Time                                 { return c.wall() }
+func (clock) AfterFunc(d time.Duration, f func()) redlock.Timer { return time.AfterFunc(d, f) }
 
 // Open implements workload.Subject.
 func (s Redlock) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
