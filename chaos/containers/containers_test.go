@@ -40,11 +40,7 @@ func open(t *testing.T, backend masters.Factory, o masters.Options) *masters.Fle
 		}
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := fleet.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must(t, fleet.Close()) })
 	return fleet
 }
 

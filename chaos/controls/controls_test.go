@@ -35,11 +35,7 @@ func open(t *testing.T, v controls.Variant) (workload.Locker, *masters.Fleet) {
 	must(t, err)
 	locker, err := controls.New(v).Open(t.Context(), fleet.Addrs())
 	must(t, err)
-	t.Cleanup(func() {
-		if err := errors.Join(locker.Close(context.Background()), fleet.Close()); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must(t, errors.Join(locker.Close(context.Background()), fleet.Close())) })
 	return locker, fleet
 }
 
@@ -111,11 +107,7 @@ func TestAMasterThatIsAwayCostsOneGoroutine(t *testing.T) {
 	}
 	locker, err := controls.New(controls.Textbook).Open(t.Context(), addrs)
 	must(t, err)
-	defer func() {
-		if err := errors.Join(locker.Close(context.Background()), fleet.Close()); err != nil {
-			t.Error(err)
-		}
-	}()
+	defer func() { must(t, errors.Join(locker.Close(context.Background()), fleet.Close())) }()
 	for range 100 {
 		_, err := locker.Acquire(t.Context(), workload.Request{Key: "k", TTL: time.Second, Once: true})
 		if !errors.Is(err, workload.ErrNoQuorum) {

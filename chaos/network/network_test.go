@@ -86,11 +86,7 @@ func build(t *testing.T, o network.Options) *network.Network {
 	t.Helper()
 	n, err := network.New(t.Context(), o)
 	must(t, err)
-	t.Cleanup(func() {
-		if err := n.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must(t, n.Close()) })
 	return n
 }
 
@@ -138,9 +134,7 @@ func add(t *testing.T, n *network.Network, toxic network.Toxic) (remove func()) 
 	must(t, err)
 	return func() {
 		t.Helper()
-		if err := f(); err != nil {
-			t.Error(err)
-		}
+		must(t, f())
 	}
 }
 

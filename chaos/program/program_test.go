@@ -111,9 +111,7 @@ func TestAnswersFollowTheProtocol(t *testing.T) {
 		t.Errorf("hold %+v", hold)
 	}
 	left(9 * time.Second)
-	if err := hold.Extend(t.Context(), time.Second); err != nil {
-		t.Error(err)
-	}
+	must(t, hold.Extend(t.Context(), time.Second))
 	left(20 * time.Second)
 	if err := hold.Extend(t.Context(), time.Second); !errors.Is(err, workload.ErrLost) {
 		t.Errorf("error %v", err)
@@ -135,9 +133,7 @@ func TestAProgramIsSuspendedAsAWhole(t *testing.T) {
 		t.Errorf("it answers: %v", err)
 	case <-time.After(50 * time.Millisecond):
 	}
-	if err := errors.Join(process.Resume(), <-answered); err != nil {
-		t.Error(err)
-	}
+	must(t, errors.Join(process.Resume(), <-answered))
 }
 
 func TestALostHoldClosesDone(t *testing.T) {
@@ -206,8 +202,6 @@ func TestHazard132AProgramSaysThatItRenews(t *testing.T) {
 			limited.Lacks(workload.Profile{}) != nil {
 			t.Errorf("%s: %v", answer, err)
 		}
-		if err := locker.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must(t, locker.Close(t.Context()))
 	}
 }

@@ -36,11 +36,7 @@ func server(t *testing.T, c *shim.Clock) *redistest.Server {
 		redistest.NothingTested(t, err)
 	}
 	must(t, err)
-	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must(t, s.Stop()) })
 	return s
 }
 

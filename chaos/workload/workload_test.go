@@ -248,9 +248,7 @@ func (p processes) WithClocks(context.Context, string) (workload.Subject, error)
 func TestAClientThatIsAProcessIsNoneOfTheHarness(t *testing.T) {
 	children, err := workload.FindProfile("children")
 	must(t, err)
-	if err := children.Check(&memory{}); err != nil {
-		t.Error(err)
-	}
+	must(t, children.Check(&memory{}))
 	if err := children.Check(processes{&memory{}}); !errors.Is(err, workload.ErrUnsupported) ||
 		!strings.Contains(err.Error(), "processes already") {
 		t.Errorf("error %v", err)
@@ -457,9 +455,7 @@ func TestTheHoldOfAKilledChildHasNoHolder(t *testing.T) {
 	eventually(t, func() bool { // one has it, and one waits
 		return has(history.AcquireReturn)() && len(history.NewView(recorder.Events()).Attempts) == 2
 	})
-	if err := errors.Join(child.Pause(), child.Resume()); err != nil {
-		t.Error(err)
-	}
+	must(t, errors.Join(child.Pause(), child.Resume()))
 	if !child.Alive() || !has(history.Paused)() || !has(history.Resumed)() {
 		t.Error("the pause was not recorded, or ended the child")
 	}

@@ -23,10 +23,6 @@ func TestRedsyncLogsInAndSpeaksTLS(t *testing.T) {
 	must(t, err)
 	hold, err := locker.Acquire(t.Context(), workload.Request{Key: "k", TTL: time.Minute, Once: true})
 	must(t, err)
-	if err := hold.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if err := locker.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must(t, hold.Release(t.Context()))
+	must(t, locker.Close(t.Context()))
 }

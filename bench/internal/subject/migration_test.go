@@ -62,9 +62,7 @@ func TestALockOfRedsyncKeepsOutThisLibrary(t *testing.T) {
 	}
 	lock, err := locker.Acquire(t.Context(), migrated, time.Minute)
 	must(t, err)
-	if err := lock.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must(t, lock.Release(t.Context()))
 }
 
 func TestALockOfThisLibraryKeepsOutRedsync(t *testing.T) {
