@@ -89,7 +89,7 @@ func (t *tape) stall(from, to int64) {
 	t.add(from, history.Event{Type: history.Stall, Client: history.Everyone, Value: (to - from) * ms})
 }
 
-// slow records a time in which a master did not answer. A lock waits for patience.
+// slow records that a master did not answer for some time. A lock waits for patience.
 func (t *tape) slow(from, to, patience int64) {
 	t.add(from, history.Event{
 		Type: history.Slow, Client: history.Everyone, Value: (to - from) * ms, Patience: patience * ms,

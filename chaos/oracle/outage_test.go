@@ -116,7 +116,7 @@ func TestHazard128ALockThatIsDeadWhileAFaultIsOnIsFound(t *testing.T) {
 	})
 }
 
-// operations finds what the oracle is sure of, or what it does not know.
+// operations returns the certain violations, or the unknown ones.
 func operations(unknown bool) func(*history.View) []oracle.Violation {
 	return func(v *history.View) []oracle.Violation {
 		_, found := oracle.Operations(v, time.Second, 0.8)

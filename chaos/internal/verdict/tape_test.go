@@ -96,7 +96,7 @@ func (t *tape) crowd() {
 	}
 }
 
-// pause has client 1 stand still.
+// pause stops client 1 for some time.
 func (t *tape) pause(from, to int64) {
 	t.add(from, history.Event{Type: history.Paused, Client: 1})
 	t.add(to, history.Event{Type: history.Resumed, Client: 1})
