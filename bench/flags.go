@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"io"
@@ -87,9 +88,7 @@ func (c *config) resolve(fs *flag.FlagSet, scenarios, subjects, workers, addrs s
 			return fmt.Errorf("-masters: %d of %d addresses", c.Masters, len(c.addrs))
 		}
 	}
-	if c.ContendFor == 0 {
-		c.ContendFor = 10 * c.Duration
-	}
+	c.ContendFor = cmp.Or(c.ContendFor, 10*c.Duration)
 	return c.sane()
 }
 

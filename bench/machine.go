@@ -14,8 +14,7 @@ import (
 // compared are the modules that the report lists with their versions.
 var compared = []string{
 	"github.com/redis/go-redis/v9", "github.com/go-redsync/redsync/v4", "github.com/redis/rueidis",
-	"github.com/bsm/redislock",
-	"go.etcd.io/etcd/client/v3", "github.com/jackc/pgx/v5",
+	"github.com/bsm/redislock", "go.etcd.io/etcd/client/v3", "github.com/jackc/pgx/v5",
 }
 
 // describe returns the time, machine, servers and versions of the measurement. It never fails; it omits a fact that it

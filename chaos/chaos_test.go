@@ -31,8 +31,11 @@ import (
 	"github.com/seed-624411e5/redlock/internal/mutant/mutanttest"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/internal/soak"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/internal/toxileak"
 )
+
+var must = locktest.Must
 
 func TestMain(m *testing.M) {
 	zerolog.SetGlobalLevel(zerolog.Disabled) // see package network
@@ -60,8 +63,7 @@ func catch(t *testing.T, cfg chaos.Config, caught func(*chaos.Report) bool) *cha
 	return clean(t, cfg, func(cfg chaos.Config) *chaos.Report { return patient.Caught(t, cfg, caught) })
 }
 
-// besides lets a test run in parallel, unless the race detector makes the test too expensive for
-// that.
+// besides lets a test run in parallel, unless the race detector makes the test too expensive for that.
 func besides(t *testing.T) {
 	t.Helper()
 	if !raced {
@@ -91,14 +93,11 @@ func runNow(t *testing.T, cfg chaos.Config, enough ...func(*chaos.Report) bool) 
 	return clean(t, cfg, func(cfg chaos.Config) *chaos.Report { return patient.Run(t, cfg, enough...) })
 }
 
-// clean gives runs a temporary directory and this package's usual settings, and checks that they
-// leave nothing behind.
+// clean gives runs a temporary directory and this package's usual settings, and checks that they leave nothing behind.
 func clean(t *testing.T, cfg chaos.Config, runs func(chaos.Config) *chaos.Report) *chaos.Report {
 	t.Helper()
 	tmp, err := os.MkdirTemp("", "rc-") //nolint:usetesting // a socket's path must be short
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(tmp) })
 	cfg.Options.TempDir = tmp
 	if cfg.Dir == "" {
@@ -125,9 +124,7 @@ func clean(t *testing.T, cfg chaos.Config, runs func(chaos.Config) *chaos.Report
 func check(t *testing.T, rep *chaos.Report, l chaos.Limits) {
 	t.Helper()
 	j, err := chaos.Check(rep.History, l, rep.Inside)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range j.Violations {
 		x := &j.Violations[i]
 		if !x.Unknown && !slices.ContainsFunc(rep.Violations, func(y oracle.Violation) bool {
@@ -158,9 +155,8 @@ func mustPass(t *testing.T, rep *chaos.Report) {
 	}
 }
 
-// faultsOfProcesses returns all faults but two: the fault that needs a server with an individual
-// network, which package containers tests, and the fault that clients in separate processes can't
-// have.
+// faultsOfProcesses returns all faults but two: the fault that needs a server with an individual network, which package
+// containers tests, and the fault that clients in separate processes can't have.
 func faultsOfProcesses() []plan.Fault {
 	return slices.DeleteFunc(plan.Faults(), func(f plan.Fault) bool {
 		return f.Name == "disconnect" || f.Name == plan.Reconfigure
@@ -228,10 +224,9 @@ func TestThisLibraryPassesWhileNoClientCanConnect(t *testing.T) {
 	besides(t)
 	for _, scenario := range []string{"expired-certificates", "unresolved-names"} {
 		t.Run(scenario, func(t *testing.T) {
-			rep := runDear(t,
-				chaos.Config{
-					Backend: "process", Scenario: scenario, Seed: 2, Masters: 3, Clients: 2, Duration: 8 * time.Second,
-				}, acquired(3))
+			rep := runDear(t, chaos.Config{
+				Backend: "process", Scenario: scenario, Seed: 2, Masters: 3, Clients: 2, Duration: 8 * time.Second,
+			}, acquired(3))
 			mustPass(t, rep)
 			if rep.Acquisitions < 3 || rep.Overlaps+rep.Orphans+rep.TokenViolations != 0 || rep.Availability != 1 {
 				t.Error(summary(rep))
@@ -243,10 +238,9 @@ func TestThisLibraryPassesWhileNoClientCanConnect(t *testing.T) {
 // TestAProcessThatWasStoppedWritesTooLateAndIsRefused has clients that are stopped while they hold a lock, and write
 // when they go on.
 func TestAProcessThatWasStoppedWritesTooLateAndIsRefused(t *testing.T) {
-	rep := show(t,
-		chaos.Config{
-			Backend: "process", Scenario: "stopped-writers", Seed: 3, TTL: time.Second, Duration: 10 * time.Second,
-		},
+	rep := show(t, chaos.Config{
+		Backend: "process", Scenario: "stopped-writers", Seed: 3, TTL: time.Second, Duration: 10 * time.Second,
+	},
 		func(rep *chaos.Report) bool { return rep.StaleWrites > 0 })
 	if rep.Faults["child-pause"] == 0 {
 		t.Errorf("%d writes were refused after no stop", rep.StaleWrites)
@@ -296,11 +290,10 @@ func TestAReplicaIsNotExcusedByItsMastersMark(t *testing.T) {
 func TestAGuardedLockUsesMastersAgainAfterASlowLoad(t *testing.T) {
 	limits := quick
 	limits.Liveness, limits.Recovery = 4*time.Second, 4*time.Second // the guard's time is 15 s
-	rep := run(t,
-		chaos.Config{
-			Backend: "process", Subject: chaos.LongGuarded(), Scenario: "slow-restart", Seed: 2,
-			Duration: 8 * time.Second, Limits: limits,
-		}, acquired(5))
+	rep := run(t, chaos.Config{
+		Backend: "process", Subject: chaos.LongGuarded(), Scenario: "slow-restart", Seed: 2,
+		Duration: 8 * time.Second, Limits: limits,
+	}, acquired(5))
 	mustPass(t, rep)
 	if rep.Faults["loading"] == 0 || rep.Acquisitions < 5 {
 		t.Error(summary(rep))
@@ -353,8 +346,7 @@ func TestBrokenLocksAreCaughtOnRealServers(t *testing.T) {
 // TestOutsideTheAssumptionsOverlapsAreAllowedAndTokenOrderIsNot runs a lock without memory of any kind over masters
 // that lose theirs.
 func TestOutsideTheAssumptionsOverlapsAreAllowed(t *testing.T) {
-	// On a busy machine a late request leaves a key until its ttl ends, and without holders there
-	// are no overlaps.
+	// On a busy machine a late request leaves a key until its ttl ends, and without holders there are no overlaps.
 	show(t, chaos.Config{
 		Backend: "embedded", Subject: controls.New(controls.SingleNX), Scenario: "amnesia", Seed: 1,
 		TTL: 3 * time.Second, Duration: 10 * time.Second,
@@ -365,18 +357,12 @@ func TestTheFilesAgreeWithTheReport(t *testing.T) {
 	dir := t.TempDir()
 	rep := run(t, chaos.Config{Scenario: "slow-network", Seed: 9, Duration: 1500 * time.Millisecond, Dir: dir})
 	raw, err := os.ReadFile(filepath.Join(dir, "report.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got map[string]any
-	if err := json.Unmarshal(raw, &got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(raw, &got))
 	for _, field := range []string{
 		"verdict", "seed", "replay", "operations", "acquisitions", "overlaps", "token_violations", "orphans",
-		"goroutines_left",
-		"availability",
-		"recovery_ms_max", "faults", "unexpected_errors",
+		"goroutines_left", "availability", "recovery_ms_max", "faults", "unexpected_errors",
 	} {
 		if _, ok := got[field]; !ok {
 			t.Errorf("report.json has no %s", field)
@@ -386,9 +372,7 @@ func TestTheFilesAgreeWithTheReport(t *testing.T) {
 		t.Errorf("seed %v, operations %v, replay %v", got["seed"], got["operations"], got["replay"])
 	}
 	f, err := os.Open(filepath.Join(dir, "history.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	events, err := history.Read(f)
 	if err != nil || len(events) != len(rep.History) {
@@ -402,9 +386,7 @@ func TestAnInterruptedRunIsNoPassAndLeavesNothing(t *testing.T) {
 	start := time.Now()
 	rep, err := chaos.Run(ctx,
 		chaos.Config{Scenario: "master-outage", Duration: time.Minute, Dir: t.TempDir(), Limits: quick})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if rep.Verdict != report.Unknown || !strings.Contains(strings.Join(rep.Reasons, " "), "cut short") {
 		t.Errorf("verdict %s, %v", rep.Verdict, rep.Reasons)
 	}
@@ -435,8 +417,7 @@ func TestSetupErrorsSayWhat(t *testing.T) {
 		"plan":     {chaos.Config{Plan: &plan.Plan{}}, "needs a name"},
 		"external": {chaos.Config{Backend: "external"}, "needs addresses"},
 		"nobody": {
-			chaos.Config{Backend: "external", Options: masters.Options{Addrs: []string{unused(t)}}},
-			"refused",
+			chaos.Config{Backend: "external", Options: masters.Options{Addrs: []string{unused(t)}}}, "refused",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -453,9 +434,7 @@ func TestSetupErrorsSayWhat(t *testing.T) {
 // caller who asked for more gets an error that says so.
 func TestAnExternalFleetDecidesTheNumberOfMasters(t *testing.T) {
 	fleet, err := masters.OpenEmbedded(t.Context(), masters.Options{N: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = fleet.Close() })
 	cfg := chaos.Config{
 		Backend: "external", Options: masters.Options{Addrs: fleet.Addrs()}, Scenario: "broken-network", Seed: 3,
@@ -490,9 +469,7 @@ func TestAnExternalFleetDecidesTheNumberOfMasters(t *testing.T) {
 func unused(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	return l.Addr().String()
 }

@@ -16,9 +16,7 @@ func TestHazard136TheClocksOfProcessesOfTheHarnessAreSet(t *testing.T) {
 	}
 	t.Run("tokens from the clock", func(t *testing.T) {
 		e, err := controls.FindEntry("token-from-clock")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		cfg := cfg
 		cfg.Subject = e.Subject()
 		catch(t, cfg, func(rep *chaos.Report) bool { return rep.TokenViolations > 0 })

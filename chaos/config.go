@@ -41,9 +41,8 @@ type Config struct {
 	Duration time.Duration
 	// Masters and Clients are how many there are. Default: 5 each.
 	Masters, Clients int
-	// TTL replaces the workload's ttl. A lock that gives each request a share of the ttl needs a
-	// long ttl on a slow or busy machine. At a ttl of 2 s this library waits 100 ms for a master.
-	// Default: the plan's.
+	// TTL replaces the workload's ttl. A lock that gives each request a share of the ttl needs a long ttl on a slow or
+	// busy machine. At a ttl of 2 s this library waits 100 ms for a master. Default: the plan's.
 	TTL time.Duration
 
 	// Neighbours gives every client in this process quiet locks in addition to the workload: keys
@@ -87,21 +86,11 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Subject == nil {
 		c.Subject = Redlock()
 	}
-	if c.Backend == "" {
-		c.Backend = "embedded"
-	}
 	if c.Backends == nil {
 		c.Backends = masters.Standard()
 	}
-	if c.Scenario == "" {
-		c.Scenario = "broken-network"
-	}
-	if c.Seed == 0 {
-		c.Seed = 1
-	}
-	if c.Dir == "" {
-		c.Dir = "chaos-report"
-	}
+	c.Backend, c.Scenario = cmp.Or(c.Backend, "embedded"), cmp.Or(c.Scenario, "broken-network")
+	c.Seed, c.Dir = cmp.Or(c.Seed, 1), cmp.Or(c.Dir, "chaos-report")
 	c.given = c.Plan != nil
 	if err := checkOwn(c.Oracles); err != nil {
 		return c, err
@@ -121,9 +110,7 @@ func (c Config) withDefaults() (Config, error) {
 func (c *Config) drawPlan() error {
 	if c.given {
 		own := *c.Plan // the caller's stays as it is
-		if own.Seed == 0 {
-			own.Seed = c.Seed
-		}
+		own.Seed = cmp.Or(own.Seed, c.Seed)
 		c.Plan, c.Seed = &own, own.Seed
 		c.Plan.TTL = cmp.Or(plan.Duration(c.TTL), own.TTL)
 		return c.Plan.Complete()
@@ -139,9 +126,8 @@ func (c *Config) drawPlan() error {
 	return err
 }
 
-// replay returns the command that runs the same plan again, on the same kind of masters. The
-// command can't repeat the interleaving. For a subject that the command does not know, it uses the
-// program that has the subject.
+// replay returns the command that runs the same plan again, on the same kind of masters. The command can't repeat the
+// interleaving. For a subject that the command does not know, it uses the program that has the subject.
 func (c *Config) replay() string {
 	p := c.Plan
 	if _, err := FindSubject(c.Subject.Name()); err != nil || c.given {

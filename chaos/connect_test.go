@@ -9,10 +9,9 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/plan"
 )
 
-// TestMastersThatRefuseConnectionsHarmNothingIfAMinority has expired certificates and names that do not
-// resolve. On a minority of masters every attempt succeeds. On a majority no client gets a lock,
-// and none is held twice; later attempts are judged again. All clients dial all the time, hence few
-// clients.
+// TestMastersThatRefuseConnectionsHarmNothingIfAMinority has expired certificates and names that do not resolve. On a
+// minority of masters every attempt succeeds. On a majority no client gets a lock, and none is held twice; later
+// attempts are judged again. All clients dial all the time, hence few clients.
 func TestMastersThatRefuseConnectionsHarmNothingIfAMinority(t *testing.T) {
 	besides(t)
 	for name, tt := range map[string]struct {
@@ -20,12 +19,10 @@ func TestMastersThatRefuseConnectionsHarmNothingIfAMinority(t *testing.T) {
 		masters []int
 		lost    bool
 	}{
-		"certificates of a minority": {"expired-certificate", []int{0, 3}, false}, "certificates of a majority": {
-			"expired-certificate", []int{0, 1, 3}, true,
-		},
-		"names of a minority": {plan.NoName, []int{0, 3}, false}, "names of a majority": {
-			plan.NoName, []int{0, 1, 3}, true,
-		},
+		"certificates of a minority": {"expired-certificate", []int{0, 3}, false},
+		"certificates of a majority": {"expired-certificate", []int{0, 1, 3}, true},
+		"names of a minority":        {plan.NoName, []int{0, 3}, false},
+		"names of a majority":        {plan.NoName, []int{0, 1, 3}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const from, to = 1500 * time.Millisecond, 4500 * time.Millisecond
@@ -65,9 +62,8 @@ func acquiredAroundFault(rep *chaos.Report) (within, after int, lost bool) {
 			lost = true
 		}
 	}
-	for i := range v.Attempts {
-		switch a := &v.Attempts[i]; {
-		case !a.Granted():
+	for a := range v.Holds() {
+		switch {
 		case a.Call > on && a.Return < off-slack:
 			within++
 		case a.Call > off:

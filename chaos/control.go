@@ -15,8 +15,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/mutant"
 )
 
-// Control is a negative control: a broken lock, with the scenario and the oracle that must catch
-// it.
+// Control is a negative control: a broken lock, with the scenario and the oracle that must catch it.
 type Control struct {
 	// Subject is the broken lock; its name says how it is broken.
 	Subject workload.Subject
@@ -56,8 +55,7 @@ func Controls() []Control {
 		{controls.New(controls.Liar), "", own, "many-keys", oracle.NameAvailability, 4 * sec},
 		{
 			subject.Redlock{Label: "redlock:no-joint-step", Hasty: true},
-			"", own, "membership", oracle.NameOverlap,
-			8 * sec,
+			"", own, "membership", oracle.NameOverlap, 8 * sec,
 		},
 		{controls.New(controls.StoppedClock), "", own, "stopped-clients", oracle.NameOverlap, 8 * sec},
 	}
@@ -139,10 +137,9 @@ func (c Control) Catch(ctx context.Context, cfg Config) (ControlResult, error) {
 	return result, nil
 }
 
-// Rate runs the control with that many seeds, from cfg.Seed on, and counts the seeds that catch it:
-// Runs and CaughtRuns of the result. A run that the machine gave too little time, and that did not catch it, shows
-// nothing and is replaced, as long as there are no more of these than of others. The control counts as caught if nine
-// of ten seeds catch it.
+// Rate runs the control with that many seeds, from cfg.Seed on, and counts the seeds that catch it: Runs and CaughtRuns
+// of the result. A run that the machine gave too little time, and that did not catch it, shows nothing and is replaced,
+// as long as there are no more of these than of others. The control counts as caught if nine of ten seeds catch it.
 func (c Control) Rate(ctx context.Context, cfg Config, runs int) (ControlResult, error) {
 	result := ControlResult{
 		Subject: c.Subject.Name(), Scenario: c.Scenario, Oracle: c.Oracle, Seed: cmp.Or(cfg.Seed, 1),

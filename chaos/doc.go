@@ -1,8 +1,7 @@
-// Package chaos tests whether a lock holds. It runs a workload on real masters, breaks network,
-// servers, clocks and clients by a plan, and records all observations. Oracles then judge the
-// record. They look for overlapping holds, tokens out of order, lost updates of a protected
-// register, orphans, leaked goroutines, low availability and slow recovery. They also check that
-// each planned fault really happened.
+// Package chaos tests whether a lock holds. It runs a workload on real masters, breaks network, servers, clocks and
+// clients by a plan, and records all observations. Oracles then judge the record. They look for overlapping holds,
+// tokens out of order, lost updates of a protected register, orphans, leaked goroutines, low availability and slow
+// recovery. They also check that each planned fault really happened.
 //
 //	report, err := chaos.Run(ctx, chaos.Config{Backend: "process", Scenario: "partitions", Seed: 7})
 //

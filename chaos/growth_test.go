@@ -44,9 +44,7 @@ func TestALockThatKeepsSomethingOfEachHoldIsConvicted(t *testing.T) { //nolint:p
 		name, what := grows[0], grows[1]
 		t.Run(name, func(t *testing.T) {
 			e, err := controls.FindEntry(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			rep := clean(t, growing(e.Subject()), func(cfg chaos.Config) *chaos.Report {
 				return patient.Caught(t, cfg, patient.By(oracle.NameGrowth))
 			})

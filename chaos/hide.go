@@ -1,8 +1,7 @@
 package chaos
 
-// This file keeps the masters' passwords out of a run's output. The harness itself writes no
-// passwords; an error of the lock under test, of a program or of a caller's fault may contain
-// anything.
+// This file keeps the masters' passwords out of a run's output. The harness itself writes no passwords; an error of the
+// lock under test, of a program or of a caller's fault may contain anything.
 
 // hidden is an error without passwords in its text.
 func (r *run) hidden(err error) error {

@@ -18,7 +18,6 @@ type leaky struct {
 	end chan struct{}
 }
 
-// Open implements workload.Subject.
 func (s leaky) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
 	l, err := s.Subject.Open(ctx, addrs)
 	return leakyLocker{l, s.end}, err
@@ -29,7 +28,6 @@ type leakyLocker struct {
 	end chan struct{}
 }
 
-// Acquire implements workload.Locker.
 func (l leakyLocker) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
 	h, err := l.Locker.Acquire(ctx, r)
 	if err == nil {
@@ -48,10 +46,9 @@ func TestLeakedGoroutinesAreFound(t *testing.T) {
 	limits := quick
 	limits.Goroutines = 300 * time.Millisecond
 	t.Run("leaking", func(t *testing.T) {
-		rep := run(t,
-			chaos.Config{
-				Subject: leaky{chaos.Redlock(), end}, Scenario: "calm", Duration: 2 * time.Second, Limits: limits,
-			})
+		rep := run(t, chaos.Config{
+			Subject: leaky{chaos.Redlock(), end}, Scenario: "calm", Duration: 2 * time.Second, Limits: limits,
+		})
 		if rep.Verdict != report.Violation || rep.GoroutinesLeft != rep.Acquisitions || rep.Acquisitions == 0 {
 			t.Errorf("verdict %s with %d goroutines left of %d acquisitions", rep.Verdict, rep.GoroutinesLeft,
 				rep.Acquisitions)

@@ -50,19 +50,15 @@ func TestMastersAreExchangedWhileLocksAreHeldAndWanted(t *testing.T) {
 // with both.
 func TestClientsThatGoFromOldToNewMastersAtOnceAreCaught(t *testing.T) {
 	hasty, err := chaos.FindSubject("redlock:no-joint-step")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	catch(t, membership(hasty), patient.By(oracle.NameOverlap))
 }
 
-// TestAnUnsafePlanUsesOldAndNewMastersAtOnce: the change does not wait for clients with
-// the old masters.
+// TestAnUnsafePlanUsesOldAndNewMastersAtOnce: the change does not wait for clients with the old masters.
 func TestAnUnsafePlanUsesOldAndNewMastersAtOnce(t *testing.T) {
 	p := &plan.Plan{
 		Scenario: "at-once", Text: "Half of the clients have other masters.", Workload: "hot-key", Clients: 4,
-		Members: []int{0, 1, 2},
-		Hold:    plan.Duration(20 * time.Millisecond), Duration: plan.Duration(3 * time.Second),
+		Members: []int{0, 1, 2}, Hold: plan.Duration(20 * time.Millisecond), Duration: plan.Duration(3 * time.Second),
 		Steps: []plan.Step{
 			{At: plan.Duration(500 * time.Millisecond), Fault: plan.Reconfigure, Clients: []int{0, 1}, Sets: [][]int{
 				{3, 4},

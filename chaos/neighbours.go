@@ -8,9 +8,8 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// neighbours returns the work of a client's quiet workers, each with a separate key. Their ttls are
-// no shorter than the workload's: the harness knows only for that ttl how long a delay makes a
-// master useless.
+// neighbours returns the work of a client's quiet workers, each with a separate key. Their ttls are no shorter than the
+// workload's: the harness knows only for that ttl how long a delay makes a master useless.
 func (r *run) neighbours(client int) (all []workload.Profile) {
 	if !r.cfg.Neighbours {
 		return nil
@@ -48,8 +47,7 @@ func (r *run) aboutNeighbours(q oracle.Quiet) string {
 	text := fmt.Sprintf("neighbours: of %d quiet renewed holds %d were lost; of %d acquisitions of quiet free keys "+
 		"%d failed or took over %v "+
 		"(p50 %v, p99 %v, max %v); %d met an outage and were not judged", q.Holds, q.Lost, q.Free, q.Late,
-		r.limits().Victim, rounded(q.P50),
-		rounded(q.P99), rounded(q.Max), q.Excused)
+		r.limits().Victim, rounded(q.P50), rounded(q.P99), rounded(q.Max), q.Excused)
 	if !r.renews(r.plan.Clients - 1) { // which is in this process
 		text += fmt.Sprintf("; %s does not say that it renews holds (workload.Renewer), so there are none",
 			r.cfg.Subject.Name())

@@ -16,11 +16,9 @@ import (
 
 func TestNeighboursAreJudgedBesideAWorkload(t *testing.T) {
 	enough := func(rep *chaos.Report) bool { return rep.Neighbours.Holds > 0 && rep.Neighbours.Free > 0 }
-	rep := run(t,
-		chaos.Config{
-			Scenario: "master-outage", Duration: 12 * time.Second, TTL: 5 * time.Second, Neighbours: true,
-			Limits: quick,
-		}, enough)
+	rep := run(t, chaos.Config{
+		Scenario: "master-outage", Duration: 12 * time.Second, TTL: 5 * time.Second, Neighbours: true, Limits: quick,
+	}, enough)
 	q := rep.Neighbours
 	if slices.ContainsFunc(rep.Violations, isVictim) || !enough(rep) || q.P50 <= 0 {
 		t.Errorf("%s, %v, %+v", rep.Verdict, rep.Reasons, q)

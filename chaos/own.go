@@ -9,8 +9,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/plan"
 )
 
-// Oracle is a caller's oracle. It judges a run's history in addition to the oracles of package
-// oracle.
+// Oracle is a caller's oracle. It judges a run's history in addition to the oracles of package oracle.
 type Oracle struct {
 	// Name is the name of its violations, in the report and in JUnit.
 	Name string
@@ -19,9 +18,8 @@ type Oracle struct {
 	// Always makes every finding a violation, in all scenarios. Otherwise a finding is allowed, and
 	// listed, in scenarios outside the lock's assumptions.
 	Always bool
-	// Judge returns the violations; it gets the events in the order of their times. It sets Key,
-	// At, Attempts, Events and Text as far as they are known, and Unknown if it could not judge. A
-	// panic makes the verdict unknown.
+	// Judge returns the violations; it gets the events in the order of their times. It sets Key, At, Attempts, Events
+	// and Text as far as they are known, and Unknown if it could not judge. A panic makes the verdict unknown.
 	Judge func(*history.View) []oracle.Violation
 }
 

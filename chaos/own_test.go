@@ -163,9 +163,7 @@ func lostBy(t *testing.T, service masters.Service, where plan.Where) (clients in
 	})
 	p.Steps[0].Masters, p.Steps[0].Clients = nil, nil
 	rep, err := chaos.Run(t.Context(), chaos.Config{Plan: p, Dir: t.TempDir(), Limits: quick, TTL: 10 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range rep.History {
 		if e.Type == history.MajorityLost {
 			clients++
@@ -179,8 +177,8 @@ func longer(than time.Duration, always bool) chaos.Oracle {
 	return chaos.Oracle{
 		Name: "short-holds", Text: "holds that are too long", Always: always,
 		Judge: func(v *history.View) []oracle.Violation {
-			for i := range v.Attempts {
-				if a := &v.Attempts[i]; a.Granted() && time.Duration(a.End()-a.Return) > than {
+			for a := range v.Holds() {
+				if time.Duration(a.End()-a.Return) > than {
 					return []oracle.Violation{
 						{Oracle: "overlap", Key: a.Key, Attempts: []uint64{a.ID}, Text: "it was held for long"},
 					}
@@ -303,9 +301,8 @@ func TestMistakesInWhatIsOnesOwnAreNamed(t *testing.T) {
 	}
 }
 
-// TestAFaultWaitsUntilWhatWasBeforeItOnItsMasterIsHealed: a server that takes long to come back
-// can't take commands before. A fault that the plan puts at the same time, or on another master,
-// does not wait.
+// TestAFaultWaitsUntilWhatWasBeforeItOnItsMasterIsHealed: a server that takes long to come back can't take commands
+// before. A fault that the plan puts at the same time, or on another master, does not wait.
 func TestAFaultWaitsUntilWhatWasBeforeItOnItsMasterIsHealed(t *testing.T) {
 	const ms = plan.Duration(time.Millisecond)
 	type faults struct { // of one run: one that shows nothing is followed by another

@@ -147,8 +147,7 @@ func (r *run) drive(ctx context.Context) {
 	around.Wait()
 }
 
-// processes returns the processes of this run: its masters, if they are processes of this machine,
-// and its clients.
+// processes returns the processes of this run: its masters, if they are processes of this machine, and its clients.
 func (r *run) processes() []machine.Process {
 	out := r.clients.Children.Processes()
 	for i, pid := range r.fleet.Pids() {
@@ -168,8 +167,7 @@ func (r *run) startWorkers(ctx context.Context, group *sync.WaitGroup) {
 			w := workload.Worker{
 				Client: c, Number: i, Locker: locker, Sink: r.recorder, Profile: r.profile.Of(i),
 				Gate:   r.clients.Gates[c],
-				Fenced: fenced,
-				Rand:   rand.New(rand.NewPCG(r.plan.Seed, uint64(c*perClient+i)+100)), Checked: r.checked,
+				Fenced: fenced, Rand: rand.New(rand.NewPCG(r.plan.Seed, uint64(c*perClient+i)+100)), Checked: r.checked,
 				Unchecked:  r.unchecked,
 				Unexpected: r.unexpectedError,
 			}

@@ -152,10 +152,9 @@ func TestMistakesInCredentialsAndTLSAreNamed(t *testing.T) {
 		"a lock with no secrets": {bare{controls.New(controls.Textbook)}, o, "implement workload.Secured"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rep, err := chaos.Run(t.Context(),
-				chaos.Config{
-					Subject: tt.subject, Backend: "external", Options: tt.options, Scenario: "calm", Dir: t.TempDir(),
-				})
+			rep, err := chaos.Run(t.Context(), chaos.Config{
+				Subject: tt.subject, Backend: "external", Options: tt.options, Scenario: "calm", Dir: t.TempDir(),
+			})
 			if rep != nil || !errors.Is(err, chaos.ErrSetup) || !strings.Contains(err.Error(), tt.says) ||
 				strings.Contains(err.Error(), "hush") {
 				t.Errorf("error %v, want one that says %q", err, tt.says)

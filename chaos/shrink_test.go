@@ -65,9 +65,7 @@ func TestAViolatingPlanIsShrunkToTheStepsThatItNeeds(t *testing.T) {
 		t.Fatalf("%+v, %v", rep, err)
 	}
 	smaller, err := chaos.Shrink(t.Context(), cfg, rep, 60) // some show nothing on a busy machine
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	early := rep.Violations[0].At < int64(time.Second) // later, on a busy machine, the end can't be cut
 	if p := smaller.Plan; len(p.Steps) != 2 || p.Steps[0].Fault != "guilty" || p.Steps[1].Fault != "guilty" ||
 		early && time.Duration(p.Duration) >= 3*time.Second {
@@ -89,9 +87,7 @@ func TestShrinkingKeepsThePlanThatIsNotConvictedAgain(t *testing.T) {
 	t.Parallel()
 	cfg := crowdOf(t, 4)
 	rep, err := chaos.Run(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if none, err := chaos.Shrink(t.Context(), cfg, rep, 0); err != nil || none != rep {
 		t.Errorf("without a run to make: %+v, %v", none, err)
 	}

@@ -49,8 +49,7 @@ func (r *run) newWatch() *watch {
 		most = watchedRenewed
 	}
 	return &watch{
-		fleet: r.fleet, recorder: r.recorder, keys: keys[:min(len(keys), most)],
-		ownerOf:  r.ownerOf,
+		fleet: r.fleet, recorder: r.recorder, keys: keys[:min(len(keys), most)], ownerOf: r.ownerOf,
 		every:    min(mostWatch, max(leastWatch, profile.Hold.Max/4)),
 		patience: workload.PatienceOf(r.cfg.Subject, profile.TTL), hurt: r.reach.Hurt,
 	}

@@ -131,9 +131,8 @@ func TestCountsAreAddedUpAndTheWorstTimesShown(t *testing.T) {
 			Scenario: cfg.Plan.Scenario, Seed: cfg.Plan.Seed, Subject: cfg.Subject.Name(), Plan: cfg.Plan,
 			Verdict: report.Violation, Reasons: []string{"see the violations"},
 			Acquisitions: 100 * n, Overlaps: n, Orphans: 2 * n, LostUpdates: n, UnexpectedErrors: 10 * n,
-			OutageMSMax: float64(100 * n), History: waiting(n), Latency: report.Latency{
-				P50: float64(4 * n), P99: float64(50 * n),
-			},
+			OutageMSMax: float64(100 * n), History: waiting(n),
+			Latency:     report.Latency{P50: float64(4 * n), P99: float64(50 * n)},
 			Service:     oracle.Service{Acquired: 90, Failed: 10 * (n - 1)},
 			Violations:  []oracle.Violation{{Oracle: oracle.NameOverlap}, {Oracle: oracle.NameRegister, Unknown: true}},
 			Allowed:     []oracle.Violation{{Oracle: oracle.NameOrphan}},

@@ -41,8 +41,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	fs.StringVar(&scenarios, "scenarios", strings.Join(usual, ","),
 		"comma-separated `names` of the scenarios; there are\n"+strings.Join(scenarioNames(), ", "))
 	fs.StringVar(&subjects, "subjects", "", "comma-separated `names` of the subjects; there are\n"+
-		strings.Join(rivals.Names(), ", ")+"\n"+
-		"(default: the subjects with default settings, and naive)")
+		strings.Join(rivals.Names(), ", ")+"\n(default: the subjects with default settings, and naive)")
 	fs.Uint64Var(&c.seed, "seed", 1, "seed of the plans: the same `number` gives the same plans")
 	fs.IntVar(&c.seeds, "seeds", 1, "how many seeds, from -seed on; counts are added up, and the worst time is shown")
 	fs.DurationVar(&c.duration, "duration", 10*time.Second, "how long the workload of each run lasts")

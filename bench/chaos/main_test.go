@@ -85,8 +85,7 @@ func TestTheCommandComparesOnRealServers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.json")
 	var stdout, stderr bytes.Buffer
 	args := []string{
-		"-seed", "1", "-duration", "3s", "-scenarios", "many-keys", "-subjects", "redlock,naive", "-json",
-		path,
+		"-seed", "1", "-duration", "3s", "-scenarios", "many-keys", "-subjects", "redlock,naive", "-json", path,
 	}
 	if status := run(t.Context(), args, &stdout, &stderr); status != cli.OK {
 		t.Fatalf("exit status %d\n%s\n%s", status, &stdout, &stderr)

@@ -21,10 +21,9 @@ const together = int64(50 * time.Millisecond)
 // holder stops acting.
 func standstill(v *history.View) time.Duration {
 	longest := int64(0)
-	v.ByKey(func(_ string, attempts []int) {
+	for _, attempts := range v.ByKey() {
 		var asked, acted []span
-		for _, i := range attempts {
-			a := &v.Attempts[i]
+		for _, a := range attempts {
 			asked = append(asked, span{a.Call, min(a.Return, v.End)})
 			if a.Granted() {
 				acted = append(acted, span{a.Return, a.End()})
@@ -34,7 +33,7 @@ func standstill(v *history.View) time.Duration {
 		for _, s := range joined(asked, together) {
 			longest = max(longest, longestGap(s, acted))
 		}
-	})
+	}
 	return time.Duration(longest)
 }
 

@@ -44,14 +44,10 @@ type figures map[string]map[string]float64
 func TestNothingCostsMoreThanTheBaseline(t *testing.T) {
 	now := measure(t)
 	if *update {
-		if err := os.WriteFile(baselineFile, []byte(now.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(baselineFile, []byte(now.String()), 0o600))
 	}
 	text, err := os.ReadFile(baselineFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	base := read(t, string(text))
 	if runtime.GOOS != "linux" {
 		base.drop("reads/op", "writes/op")
@@ -131,9 +127,7 @@ func compare(base, now figures) (complaints []string) {
 // measure runs the benchmarks of the baseline: whole cycles over masters in memory, and requests to a real master.
 func measure(t *testing.T) figures {
 	t.Helper()
-	if err := flag.Set("test.benchtime", "2000x"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, flag.Set("test.benchtime", "2000x"))
 	now := make(figures)
 	run := func(name string, f func(*testing.B)) {
 		r := testing.Benchmark(f)

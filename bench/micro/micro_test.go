@@ -16,8 +16,11 @@ import (
 	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/internal/schedule"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
+
+var must = locktest.Must
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 

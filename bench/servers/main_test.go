@@ -36,11 +36,7 @@ func opened(t *testing.T, s workload.Subject, open masters.Factory, n int) (flee
 		redistest.NothingTested(t, err)
 	}
 	must(t, err)
-	t.Cleanup(func() {
-		if err := fleet.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must(t, fleet.Close()) })
 	var lockers []workload.Locker
 	for range 2 {
 		l, err := s.Open(t.Context(), fleet.Addrs())
@@ -48,9 +44,7 @@ func opened(t *testing.T, s workload.Subject, open masters.Factory, n int) (flee
 		t.Cleanup(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 			defer cancel()
-			if err := l.Close(ctx); err != nil {
-				t.Error(err)
-			}
+			must(t, l.Close(ctx))
 		})
 		lockers = append(lockers, l)
 	}
@@ -97,9 +91,7 @@ func TestEachLockExcludesIsObservedAndSurvivesARestartIfItClaimsTo(t *testing.T)
 				t.Errorf("after a restart: %v; want that it is held %t", err, x.kept)
 			}
 			if err == nil {
-				if err := second.Release(t.Context()); err != nil {
-					t.Error(err)
-				}
+				must(t, second.Release(t.Context()))
 			}
 			_ = hold.Release(t.Context()) // it may be lost
 		})
@@ -126,9 +118,7 @@ func killAll(t *testing.T, fleet *masters.Fleet) {
 func TestALockWhoseServerIsMissingIsLeftOut(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"-scenarios", "calm", "-locks", "etcd-mutex"}, &out, &out); err != nil {
-		t.Fatal(err)
-	}
+	must(t, run(t.Context(), []string{"-scenarios", "calm", "-locks", "etcd-mutex"}, &out, &out))
 	if !strings.Contains(out.String(), "etcd-mutex is left out") ||
 		!strings.Contains(out.String(), "apt-get install etcd-server") {
 		t.Errorf("it says %s", out.String())

@@ -37,7 +37,6 @@ func unavailable(err error) error {
 	return err
 }
 
-// Can implements masters.Master.
 func (server) Can(action masters.Action) error {
 	if action == masters.Kill {
 		return nil
@@ -45,7 +44,6 @@ func (server) Can(action masters.Action) error {
 	return fmt.Errorf("%w: these servers can only be killed", masters.ErrUnavailable)
 }
 
-// Inject implements masters.Master.
 func (s server) Inject(_ context.Context, action masters.Action, _ masters.Params) (masters.Injection, error) {
 	if err := s.Can(action); err != nil {
 		return masters.Injection{}, err
@@ -63,7 +61,6 @@ func (s server) Inject(_ context.Context, action masters.Action, _ masters.Param
 		nil
 }
 
-// Look implements masters.Master.
 func (s server) Look(ctx context.Context, keys []string) ([]masters.Key, error) {
 	return s.look(ctx, s.Addr(), keys)
 }

@@ -15,7 +15,10 @@ import (
 	"github.com/seed-624411e5/redlock/bench/internal/rivals"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/virtual"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
+
+var must = locktest.Must
 
 func TestMain(m *testing.M) {
 	logging.Disable()
@@ -47,19 +50,13 @@ func TestRedsyncGoesOnAfterItsCallersContext(t *testing.T) {
 // arrived. On a slow path such a release arrives after the next attempt was won, and deletes its key.
 func TestALateReleaseOfRedsyncDeletesTheKeyOfALaterAttempt(t *testing.T) {
 	file, err := os.Open("testdata/redsync-failfast-held-twice.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = file.Close() }()
 	s, err := virtual.Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 600 { // one in sixteen: redsync draws its pauses
 		r, err := virtual.Run(rivals.RedsyncFailFast(), s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if slices.Contains(r.Oracles(), oracle.NameOverlap) {
 			return
 		}

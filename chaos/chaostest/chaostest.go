@@ -35,10 +35,9 @@ const most = 3
 // Run makes one run and fails the test at once unless its verdict is pass; it returns the report of a run that passed.
 // If a run shows nothing because the machine is busy, Run makes another, three at most.
 //
-// The report's files are kept when the test fails and removed when it passes, unless cfg.Dir names
-// a directory. A run that could not be set up fails the test too: a machine that lacks the
-// backend's requirements has tested nothing. If the subject lacks a feature that the scenario
-// needs, the test is skipped.
+// The report's files are kept when the test fails and removed when it passes, unless cfg.Dir names a directory. A run
+// that could not be set up fails the test too: a machine that lacks the backend's requirements has tested nothing. If
+// the subject lacks a feature that the scenario needs, the test is skipped.
 func Run(tb TB, cfg chaos.Config) *chaos.Report {
 	tb.Helper()
 	own := cfg.Dir == ""

@@ -29,9 +29,8 @@ type member struct {
 	keeps bool
 }
 
-// attach makes a fleet's masters of the members. The toxiproxy server at url makes the proxies, at
-// the given places. attach takes the last places for its own probes, and returns when every server
-// answers over both networks.
+// attach makes a fleet's masters of the members. The toxiproxy server at url makes the proxies, at the given places.
+// attach takes the last places for its own probes, and returns when every server answers over both networks.
 func attach(ctx context.Context, out *masters.Fleet, url string, members []member, places []network.Place,
 	mustKeep bool,
 ) error {

@@ -21,8 +21,7 @@ import (
 )
 
 const (
-	// roleLabel gives the purpose of a service in a compose file. The backend touches only services
-	// with this label.
+	// roleLabel gives the purpose of a service in a compose file. The backend touches only services with this label.
 	roleLabel = "redlock.chaos.role"
 	// The roles: a server without persistence, one that fsyncs always, and the proxies.
 	roleMaster    = "master"
@@ -232,8 +231,7 @@ func (p *project) enlist(c, proxy container.InspectResponse, keeps bool) (member
 func (p *project) claim(url string) error {
 	if err := refuseOthers(url); err != nil {
 		return fmt.Errorf("containers: %s: %w; if that run was killed, docker compose -f %s restart %s ends its "+
-			"proxies",
-			p.file, err, p.file, service(p.of(roleProxy)[0]))
+			"proxies", p.file, err, p.file, service(p.of(roleProxy)[0]))
 	}
 	p.url = url
 	return nil

@@ -40,11 +40,7 @@ func open(t *testing.T, backend masters.Factory, o masters.Options) *masters.Fle
 		}
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := fleet.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must(t, fleet.Close()) })
 	return fleet
 }
 
@@ -59,9 +55,7 @@ func within(t *testing.T, d time.Duration) context.Context {
 func left(t *testing.T) []string {
 	t.Helper()
 	names, err := parts(context.WithoutCancel(t.Context()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return names
 }
 
@@ -124,9 +118,7 @@ func mustBeGone(t *testing.T) {
 func isStuck(t *testing.T, name string) bool {
 	t.Helper()
 	c, err := testcontainers.NewDockerClientWithOpts(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = c.Close() }()
 	_, err = c.NetworkRemove(t.Context(), name, client.NetworkRemoveOptions{})
 	found, inspectErr := c.NetworkInspect(t.Context(), name, client.NetworkInspectOptions{})
@@ -134,18 +126,15 @@ func isStuck(t *testing.T, name string) bool {
 		inspectErr == nil && len(found.Network.Containers) == 0
 }
 
-// effect says, for each action, whether the master answers over the control network during the
-// fault, and whether a key set before is there afterwards. Actions that are not in the map are not
-// available.
+// effect says, for each action, whether the master answers over the control network during the fault, and whether a key
+// set before is there afterwards. Actions that are not in the map are not available.
 var effect = map[masters.Action]struct{ answered, kept bool }{
 	masters.Pause: {false, true}, masters.Kill: {false, true}, masters.KillEmpty: {false, false},
 	masters.ClientKill: {true, true}, masters.FlushAll: {true, false}, masters.ScriptFlush: {true, true},
 	masters.Evict: {true, false}, masters.Busy: {false, true}, masters.MaxClients: {false, true},
 	masters.Disconnect: {true, true}, masters.ClockStep: {true, false},
-	masters.Full: {true, true}, masters.ReadOnly: {true, true}, masters.Credentials: {false, true}, masters.Rights: {
-		false, true,
-	},
-	masters.PauseWrites: {true, true}, masters.CloseIdle: {true, true},
+	masters.Full: {true, true}, masters.ReadOnly: {true, true}, masters.Credentials: {false, true},
+	masters.Rights: {false, true}, masters.PauseWrites: {true, true}, masters.CloseIdle: {true, true},
 }
 
 func TestEveryActionHasItsEffect(t *testing.T) {
@@ -166,9 +155,7 @@ func TestEveryActionHasItsEffect(t *testing.T) {
 			set(t, m.Addr())
 			injected, err := m.Inject(within(t, 20*time.Second), action,
 				masters.Params{For: 5 * time.Second, Step: 2 * time.Minute, Rate: 2})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			_, err = m.Look(within(t, 300*time.Millisecond), []string{"k"})
 			if (err == nil) != want.answered {
 				t.Errorf("during the fault: %v (%s)", err, injected.Observed)
@@ -197,9 +184,7 @@ func set(t *testing.T, addr string) {
 func dial(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(within(t, 5*time.Second), "tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -214,9 +199,7 @@ func ask(t *testing.T, conn net.Conn, command string) string {
 
 func hear(t *testing.T, conn net.Conn, d time.Duration) string {
 	t.Helper()
-	if err := conn.SetReadDeadline(time.Now().Add(d)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, conn.SetReadDeadline(time.Now().Add(d)))
 	reply := make([]byte, 100)
 	n, err := conn.Read(reply)
 	var timeout net.Error
@@ -239,9 +222,7 @@ func TestDataSentDuringAPartitionArrivesAfterIt(t *testing.T) {
 		t.Fatalf("before: %q", reply)
 	}
 	cut, err := fleet.Masters[0].Inject(within(t, 10*time.Second), masters.Disconnect, masters.Params{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := io.WriteString(conn, "SET k owner NX EX 60\r\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -251,9 +232,7 @@ func TestDataSentDuringAPartitionArrivesAfterIt(t *testing.T) {
 	if keys, err := fleet.Masters[0].Look(within(t, 5*time.Second), []string{"k"}); err != nil || len(keys) != 0 {
 		t.Errorf("in the partition the master has %v, %v", keys, err)
 	}
-	if err := cut.Heal(within(t, 10*time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cut.Heal(within(t, 10*time.Second)))
 	if reply := hear(t, conn, 20*time.Second); reply != "+OK\r\n" {
 		t.Errorf("after it, on the same connection: %q", reply)
 	}
@@ -272,20 +251,14 @@ func TestFaultsOfOneMasterDoNotTripOverEachOther(t *testing.T) {
 		heals = append(heals, injected.Heal)
 	}
 	for _, i := range []int{2, 1, 0} { // the kill's heal starts it while it is unplugged
-		if err := heals[i](within(t, 30*time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, heals[i](within(t, 30*time.Second)))
 	}
 	if keys, err := m.Look(within(t, 5*time.Second), []string{"k"}); err != nil || len(keys) != 1 {
 		t.Errorf("keys %v, %v", keys, err)
 	}
 	emptied, err := m.Inject(within(t, 20*time.Second), masters.KillEmpty, masters.Params{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := emptied.Heal(within(t, 30*time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, emptied.Heal(within(t, 30*time.Second)))
 	if keys, err := m.Look(within(t, 5*time.Second), []string{"k"}); err != nil || len(keys) != 0 {
 		t.Errorf("without its volume it has %v, %v", keys, err)
 	}
@@ -293,9 +266,7 @@ func TestFaultsOfOneMasterDoNotTripOverEachOther(t *testing.T) {
 
 func TestThisLibraryPassesOnContainers(t *testing.T) {
 	faults, err := plan.ParseFile("testdata/five-faults.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rep := run(t, chaos.Config{Plan: faults})
 	if rep.Failed() {
 		t.Fatalf("%s: %s", rep.Verdict, strings.Join(rep.Reasons, "\n"))
@@ -387,9 +358,7 @@ func TestContainersOfADeadProcessAreRemoved(t *testing.T) {
 	for name, signal := range map[string]os.Signal{"panic": nil, "interrupt": os.Interrupt, "kill": syscall.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
 			self, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			cmd := exec.CommandContext(t.Context(), self)
 			cmd.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool {
 				return strings.HasPrefix(s, victimVariable)
@@ -398,9 +367,7 @@ func TestContainersOfADeadProcessAreRemoved(t *testing.T) {
 			if err == nil {
 				err = cmd.Start()
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			said, err := bufio.NewReader(out).ReadString('\n')
 			if said != "open\n" {
 				_ = cmd.Wait()
@@ -413,9 +380,7 @@ func TestContainersOfADeadProcessAreRemoved(t *testing.T) {
 				if names := left(t); len(names) < 5 {
 					t.Errorf("before it died there was only %v", names)
 				}
-				if err := cmd.Process.Signal(signal); err != nil {
-					t.Fatal(err)
-				}
+				must(t, cmd.Process.Signal(signal))
 			}
 			if err := cmd.Wait(); err == nil {
 				t.Error("it ended by itself")

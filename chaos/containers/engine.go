@@ -107,8 +107,7 @@ func (e *engine) have(ctx context.Context, image string) error {
 	defer cancel()
 	if err := e.provider.PullImage(ctx, image); err != nil {
 		return fmt.Errorf("%w: image %s is not there and can't be pulled; chaos/images/build makes one where no "+
-			"registry is reached: %w",
-			masters.ErrUnavailable, image, err)
+			"registry is reached: %w", masters.ErrUnavailable, image, err)
 	}
 	return nil
 }

@@ -44,8 +44,7 @@ type fleet struct {
 	want    masters.Options
 	id      string
 	labels  map[string]string
-	// locks is the network between proxies and masters. control leads to the masters past the
-	// proxies.
+	// locks is the network between proxies and masters. control leads to the masters past the proxies.
 	locks, control subnet
 	watchdog       *watchdog
 	nodes          []*node
@@ -80,8 +79,7 @@ func open(ctx context.Context, o Options, want masters.Options) (_ *masters.Flee
 			return nil, err
 		}
 	}
-	// An engine may still carry out an abandoned request to create something, even after the
-	// removal.
+	// An engine may still carry out an abandoned request to create something, even after the removal.
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), openPatience)
 	defer cancel()
 	if f.locks, err = f.newSubnet(whole, "locks", true); err != nil {
@@ -124,8 +122,7 @@ func (f *fleet) startAll(ctx context.Context) error {
 	return group.Wait()
 }
 
-// startMaster starts a server with fixed addresses on both networks. It keeps them through all
-// faults.
+// startMaster starts a server with fixed addresses on both networks. It keeps them through all faults.
 func (f *fleet) startMaster(ctx context.Context, i int) error {
 	n := &node{
 		api: f.api, name: f.name(fmt.Sprintf("master-%d", i)), networkID: f.locks.id,
@@ -133,9 +130,8 @@ func (f *fleet) startMaster(ctx context.Context, i int) error {
 	}
 	var config *container.HostConfig
 	request := testcontainers.ContainerRequest{
-		Name: n.name, Image: f.options.RedisImage, Labels: f.labels, Cmd: f.serverCommand(), Networks: []string{
-			f.control.name,
-		},
+		Name: n.name, Image: f.options.RedisImage, Labels: f.labels, Cmd: f.serverCommand(),
+		Networks: []string{f.control.name},
 		HostConfigModifier: func(hc *container.HostConfig) {
 			config = hc
 			data := mount.Mount{Type: mount.TypeTmpfs, Target: "/data"}
@@ -194,9 +190,8 @@ func (f *fleet) startProxy(ctx context.Context) error {
 		bindings[network.MustParsePort(exposed[i])] = []network.PortBinding{{HostIP: f.bind, HostPort: "0"}}
 	}
 	request := testcontainers.ContainerRequest{
-		Name: f.name("toxiproxy"), Image: f.options.ToxiproxyImage, Labels: maps.Clone(f.labels), Cmd: []string{
-			"-host=0.0.0.0",
-		},
+		Name: f.name("toxiproxy"), Image: f.options.ToxiproxyImage, Labels: maps.Clone(f.labels),
+		Cmd: []string{"-host=0.0.0.0"},
 		Env: map[string]string{"LOG_LEVEL": "warn"}, ExposedPorts: exposed, Networks: []string{f.control.name},
 		HostConfigModifier:       func(hc *container.HostConfig) { hc.PortBindings = bindings },
 		EndpointSettingsModifier: f.control.settle(2),
@@ -228,9 +223,8 @@ func (f *fleet) startProxy(ctx context.Context) error {
 	return nil
 }
 
-// portTaken reports whether the engine tried to publish on a port that another program used: the
-// engine takes its ports from the range that connections use too. It chooses other ports at the
-// next try.
+// portTaken reports whether the engine tried to publish on a port that another program used: the engine takes its ports
+// from the range that connections use too. It chooses other ports at the next try.
 func portTaken(err error) bool {
 	return err != nil &&
 		(strings.Contains(err.Error(), "address already in use") ||

@@ -13,7 +13,10 @@ import (
 
 	"github.com/seed-624411e5/redlock/chaos/containers"
 	"github.com/seed-624411e5/redlock/chaos/masters"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
+
+var must = locktest.Must
 
 // victimVariable makes this program a process that opens a fleet and dies with it.
 const victimVariable = "REDLOCK_CHAOS_VICTIM"

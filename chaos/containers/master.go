@@ -24,7 +24,6 @@ type master struct {
 	probe string
 }
 
-// Can implements masters.Master.
 func (m *master) Can(action masters.Action) error {
 	switch {
 	case action == masters.Kill && m.mustKeep && !m.keeps:
@@ -50,7 +49,6 @@ func (m *master) Connections(ctx context.Context) (int, error) {
 	return masters.Connections(ctx, m.Master)
 }
 
-// Inject implements masters.Master.
 func (m *master) Inject(ctx context.Context, action masters.Action, p masters.Params) (masters.Injection, error) {
 	if err := m.Can(action); err != nil {
 		return masters.Injection{}, err

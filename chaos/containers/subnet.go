@@ -16,9 +16,8 @@ type subnet struct {
 	prefix   netip.Prefix
 }
 
-// newSubnet makes a network. An engine assigns requested addresses only in networks with a
-// requested range, but the engine knows best which range is free. So newSubnet lets the engine
-// choose a range, and then requests that range.
+// newSubnet makes a network. An engine assigns requested addresses only in networks with a requested range, but the
+// engine knows best which range is free. So newSubnet lets the engine choose a range, and then requests that range.
 func (f *fleet) newSubnet(ctx context.Context, what string, internal bool) (subnet, error) {
 	s := subnet{name: f.name(what)}
 	options := client.NetworkCreateOptions{Driver: "bridge", Internal: internal, Labels: f.labels}

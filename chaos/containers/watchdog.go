@@ -35,8 +35,7 @@ while [ $quiet -lt 2 ] && [ $tries -lt 60 ]; do
 	sleep 1
 done`
 
-// startWatchdog starts a watchdog. It needs a shell and the docker command; the error names the
-// missing one.
+// startWatchdog starts a watchdog. It needs a shell and the docker command; the error names the missing one.
 func startWatchdog(ctx context.Context, dockerHost, label string) (*watchdog, error) {
 	for _, program := range []string{"sh", "docker"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -57,8 +56,7 @@ func startWatchdog(ctx context.Context, dockerHost, label string) (*watchdog, er
 	return &watchdog{cmd: cmd, stdin: stdin}, nil
 }
 
-// end ends the watchdog. Unless everything was removed, the watchdog first removes as much as it
-// can.
+// end ends the watchdog. Unless everything was removed, the watchdog first removes as much as it can.
 func (w *watchdog) end(removed bool) error {
 	word := "left\n"
 	if removed {

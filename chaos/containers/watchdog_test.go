@@ -16,9 +16,7 @@ func fakeDocker(t *testing.T) (log func() string) {
 	t.Helper()
 	dir := t.TempDir()
 	for _, thing := range []string{"container-a", "container-b", "network-a", "volume-a"} {
-		if err := os.WriteFile(filepath.Join(dir, thing), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, thing), nil, 0o600))
 	}
 	script := `#!/bin/sh
 cd ` + dir + `
@@ -30,9 +28,7 @@ case "$1 $2" in
 *) for last; do :; done; rm -f "$last" ;;
 esac
 `
-	if err := redistest.WriteProgram(filepath.Join(dir, "docker"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, redistest.WriteProgram(filepath.Join(dir, "docker"), []byte(script), 0o700))
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return func() string {
 		b, err := os.ReadFile(filepath.Join(dir, "log"))
@@ -46,15 +42,11 @@ esac
 func TestTheWatchdogCleansUpForADeadProcess(t *testing.T) {
 	log := fakeDocker(t)
 	die, _, err := containers.WatchdogOf(t.Context(), "unix:///a.sock", "l=1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if log() != "" {
 		t.Errorf("it did not wait: %s", log())
 	}
-	if err := die(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, die())
 	for _, want := range []string{
 		"unix:///a.sock ps -aq --filter label=l=1\n", "rm -fv container-a\n", "rm -fv container-b\n", "network rm " +
 			"network-a\n",
@@ -69,12 +61,8 @@ func TestTheWatchdogCleansUpForADeadProcess(t *testing.T) {
 func TestTheWatchdogDoesNothingAfterTheFleetCleanedUp(t *testing.T) {
 	log := fakeDocker(t)
 	_, end, err := containers.WatchdogOf(t.Context(), "unix:///a.sock", "l=1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := end(true); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, end(true))
 	if log() != "" {
 		t.Errorf("it did %s", log())
 	}
@@ -83,12 +71,8 @@ func TestTheWatchdogDoesNothingAfterTheFleetCleanedUp(t *testing.T) {
 func TestTheWatchdogRetriesAFailedCleanUp(t *testing.T) {
 	log := fakeDocker(t)
 	_, end, err := containers.WatchdogOf(t.Context(), "unix:///a.sock", "l=1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := end(false); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, end(false))
 	if !strings.Contains(log(), "rm -fv container-a") {
 		t.Errorf("it did %s", log())
 	}

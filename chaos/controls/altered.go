@@ -11,7 +11,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// altered is an entry of the catalogue as a subject.
+// altered implements workload.Subject for an entry of the catalogue.
 type altered struct {
 	*Entry
 	wall func() time.Time
@@ -26,18 +26,15 @@ func (renewing) RenewsHolds() {}
 // WithClock implements workload.Clocked.
 func (s altered) WithClock(wall func() time.Time) workload.Subject { return altered{s.Entry, wall} }
 
-// Name implements workload.Subject.
 func (s altered) Name() string { return s.Entry.Name }
 
-// Supports implements workload.Subject.
 func (s altered) Supports(kind history.Kind) error {
 	if kind == history.Fenced && s.token != nil || slices.Contains(s.also, kind) {
 		return nil
 	}
-	return blind{Variant(s.Name())}.Supports(kind)
+	return subject{Variant(s.Name())}.Supports(kind)
 }
 
-// Open implements workload.Subject.
 func (s altered) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
 	return s.OpenSecured(ctx, endpoint.AllPlain(addrs))
 }
@@ -59,12 +56,12 @@ func (s altered) OpenSecured(ctx context.Context, masters []endpoint.Endpoint) (
 	return alteredLocker{inner, s}, nil
 }
 
+// alteredLocker implements workload.Locker.
 type alteredLocker struct {
 	*locker
 	of altered
 }
 
-// Acquire implements workload.Locker.
 func (l alteredLocker) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
 	acquire := l.of.acquire
 	if acquire == nil {
@@ -89,6 +86,7 @@ func (l alteredLocker) Acquire(ctx context.Context, r workload.Request) (workloa
 	return out, nil
 }
 
+// alteredHold implements workload.Hold.
 type alteredHold struct {
 	workload.Hold
 	entry *Entry
@@ -106,10 +104,8 @@ func (h *alteredHold) keep(ttl time.Duration) {
 	h.stop = func() { cancel(); renewal.Wait() }
 }
 
-// Token implements workload.Hold.
 func (h *alteredHold) Token() uint64 { return h.token }
 
-// Owner implements workload.Hold.
 func (h *alteredHold) Owner() string {
 	if h.entry.owner != nil {
 		return h.entry.owner(h.Hold.Owner())
@@ -117,7 +113,6 @@ func (h *alteredHold) Owner() string {
 	return h.Hold.Owner()
 }
 
-// Remaining implements workload.Hold.
 func (h *alteredHold) Remaining() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -128,10 +123,8 @@ func (h *alteredHold) Remaining() time.Duration {
 	return left
 }
 
-// Done implements workload.Hold.
 func (h *alteredHold) Done() <-chan struct{} { return h.done }
 
-// Extend implements workload.Hold.
 func (h *alteredHold) Extend(ctx context.Context, ttl time.Duration) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,7 +134,6 @@ func (h *alteredHold) Extend(ctx context.Context, ttl time.Duration) error {
 	return h.Hold.Extend(ctx, ttl)
 }
 
-// Release implements workload.Hold.
 func (h *alteredHold) Release(ctx context.Context) error {
 	h.stop()
 	if h.entry.release != nil {

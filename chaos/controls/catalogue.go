@@ -14,8 +14,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// Entry is a lock of the catalogue: [Textbook] with one difference. A nil field means the same as
-// in Textbook.
+// Entry is a lock of the catalogue: [Textbook] with one difference. A nil field means the same as in Textbook.
 type Entry struct {
 	Name string
 	// Text describes the defect in a sentence.

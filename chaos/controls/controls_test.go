@@ -18,7 +18,10 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/masters"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
+
+var must = locktest.Must
 
 func TestMain(m *testing.M) {
 	logging.Disable() // clients meet broken connections by the hundred
@@ -29,18 +32,10 @@ func TestMain(m *testing.M) {
 func open(t *testing.T, v controls.Variant) (workload.Locker, *masters.Fleet) {
 	t.Helper()
 	fleet, err := masters.Standard().Open(t.Context(), "embedded", masters.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	locker, err := controls.New(v).Open(t.Context(), fleet.Addrs())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(locker.Close(context.Background()), fleet.Close()); err != nil {
-			t.Error(err)
-		}
-	})
+	must(t, err)
+	t.Cleanup(func() { must(t, errors.Join(locker.Close(context.Background()), fleet.Close())) })
 	return locker, fleet
 }
 
@@ -52,9 +47,7 @@ func TestVariantsAreLocksWhenNothingIsWrong(t *testing.T) {
 			r := workload.Request{Key: "k", TTL: 10 * time.Second, Once: true}
 			began := time.Now()
 			hold, err := locker.Acquire(t.Context(), r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if d := hold.Remaining(); d > r.TTL || d < r.TTL-r.TTL/50-time.Since(began) {
 				t.Errorf("it may act for another %v", d)
 			}
@@ -107,22 +100,14 @@ func TestOnlyTheCounterClaimsToFence(t *testing.T) {
 // TestAMasterThatIsAwayCostsOneGoroutine: the textbook lock is to be correct in every scenario.
 func TestAMasterThatIsAwayCostsOneGoroutine(t *testing.T) {
 	fleet, err := masters.Standard().Open(t.Context(), "embedded", masters.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	addrs := fleet.Addrs()
 	for i := range 3 {
 		addrs[i] = "127.0.0.1:1" // where nobody listens
 	}
 	locker, err := controls.New(controls.Textbook).Open(t.Context(), addrs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := errors.Join(locker.Close(context.Background()), fleet.Close()); err != nil {
-			t.Error(err)
-		}
-	}()
+	must(t, err)
+	defer func() { must(t, errors.Join(locker.Close(context.Background()), fleet.Close())) }()
 	for range 100 {
 		_, err := locker.Acquire(t.Context(), workload.Request{Key: "k", TTL: time.Second, Once: true})
 		if !errors.Is(err, workload.ErrNoQuorum) {

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,9 +50,7 @@ const (
 
 // Broken lists the variants that must be caught.
 func Broken() []Variant {
-	return []Variant{
-		QuorumOfTwo, NoDrift, PlainDelete, CancelStragglers, Unguarded, CountRepairs, MaxIncr, SingleNX,
-	}
+	return []Variant{QuorumOfTwo, NoDrift, PlainDelete, CancelStragglers, Unguarded, CountRepairs, MaxIncr, SingleNX}
 }
 
 const (
@@ -85,18 +82,19 @@ if not held then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1 end
 
 // New returns the variant as a subject. An unknown variant behaves like Textbook.
 func New(v Variant) workload.Subject {
-	if slices.Contains(Blind(), v) {
-		return blind{v}
+	for _, e := range blind() {
+		if e.Name == string(v) {
+			return e.Subject()
+		}
 	}
 	return subject{v}
 }
 
+// subject implements workload.Subject.
 type subject struct{ variant Variant }
 
-// Name implements workload.Subject.
 func (s subject) Name() string { return string(s.variant) }
 
-// Supports implements workload.Subject.
 func (s subject) Supports(kind history.Kind) error {
 	if kind == history.Plain || kind == history.Fenced && s.variant == MaxIncr {
 		return nil
@@ -104,7 +102,6 @@ func (s subject) Supports(kind history.Kind) error {
 	return fmt.Errorf("%w: %s has no %s locks", workload.ErrUnsupported, s.variant, kind)
 }
 
-// Open implements workload.Subject.
 func (s subject) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
 	return s.OpenSecured(ctx, endpoint.AllPlain(addrs))
 }
@@ -143,6 +140,7 @@ func (s subject) OpenTelling(ctx context.Context, masters []endpoint.Endpoint,
 // opened counts clients.
 var opened atomic.Uint64
 
+// locker implements workload.Locker.
 type locker struct {
 	variant Variant
 	entry   *Entry // of the catalogue; empty: none
@@ -154,11 +152,11 @@ type locker struct {
 	closed  chan struct{} // closed when the client is
 	counted atomic.Uint64 // by those of the catalogue that count
 	failed  []atomic.Bool // which masters have ever failed
+	lazy    sync.Once     // begins the clock of StoppedClock
 	keeps   keeps         // by those that keep something of each hold
 	left    []leftovers   // by master
 }
 
-// Close implements workload.Locker.
 func (l *locker) Close(context.Context) error {
 	close(l.closed)
 	l.keeps.close()
@@ -170,7 +168,6 @@ func (l *locker) Close(context.Context) error {
 	return err
 }
 
-// Acquire implements workload.Locker.
 func (l *locker) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
 	for {
 		began := time.Now()
@@ -290,6 +287,7 @@ func (l *locker) acquire(ctx context.Context, m *redis.Client, h *hold, r worklo
 	return v
 }
 
+// hold implements workload.Hold.
 type hold struct {
 	locker   *locker
 	key      string
@@ -313,19 +311,13 @@ func newOwner() string {
 	return hex.EncodeToString(b[:])
 }
 
-// Owner implements workload.Hold.
-func (h *hold) Owner() string { return h.owner }
-
-// Token implements workload.Hold.
-func (h *hold) Token() uint64 { return h.token }
-
-// Remaining implements workload.Hold.
+func (h *hold) Owner() string            { return h.owner }
+func (h *hold) Token() uint64            { return h.token }
 func (h *hold) Remaining() time.Duration { return time.Until(h.until) }
 
 // Done implements workload.Hold: there is none.
 func (h *hold) Done() <-chan struct{} { return nil }
 
-// Extend implements workload.Hold.
 func (h *hold) Extend(ctx context.Context, ttl time.Duration) error {
 	script := extendScript
 	if h.locker.variant == CountRepairs {
@@ -346,7 +338,6 @@ func (h *hold) Extend(ctx context.Context, ttl time.Duration) error {
 	return nil
 }
 
-// Release implements workload.Hold.
 func (h *hold) Release(ctx context.Context) error {
 	removed := h.everywhere(ctx, workload.OpRelease, func(ctx context.Context, i int) (bool, error) {
 		m := h.locker.masters[i]

@@ -36,8 +36,7 @@ func counting() []Entry {
 		},
 		{
 			Name: "first-three-masters", Text: "It wants the first three of five masters, and asks no others.",
-			Scenario: "many-keys", Oracle: "availability", For: 15 * sec, few: 3,
-			quorum: func(n int) int { return n },
+			Scenario: "many-keys", Oracle: "availability", For: 15 * sec, few: 3, quorum: func(n int) int { return n },
 		},
 		{
 			Name: "one-error-for-ever", Text: "A master that failed once is never believed again.",

@@ -1,5 +1,4 @@
-// Package endpoint says how clients reach a master: the address to dial, the credentials, and the
-// TLS settings.
+// Package endpoint says how clients reach a master: the address to dial, the credentials, and the TLS settings.
 package endpoint
 
 import (
@@ -55,9 +54,8 @@ type TLS struct {
 	Key  string `json:"key,omitempty"`
 }
 
-// Parse reads host:port or a URL as [single.ParseURL] does. files has the files for TLS; if one is
-// set, host:port means TLS, and redis:// is an error. Errors quote nothing of s, which may hold a
-// password.
+// Parse reads host:port or a URL as [single.ParseURL] does. files has the files for TLS; if one is set, host:port means
+// TLS, and redis:// is an error. Errors quote nothing of s, which may hold a password.
 func Parse(s string, files TLS) (Endpoint, error) {
 	wanted := files != TLS{}
 	if !strings.Contains(s, "://") {
@@ -162,8 +160,7 @@ func (e Endpoint) url() *url.URL {
 // String is the URL with xxxxx for the password.
 func (e Endpoint) String() string { return e.url().Redacted() }
 
-// Redacted returns s with xxxxx in place of the password. If it can't read s, it returns only
-// xxxxx.
+// Redacted returns s with xxxxx in place of the password. If it can't read s, it returns only xxxxx.
 func Redacted(s string) string {
 	if u, err := url.Parse(s); err == nil && strings.Contains(s, "://") && u.Host != "" && u.Opaque == "" &&
 		u.RawQuery == "" && u.Fragment == "" {
@@ -264,9 +261,8 @@ func Addrs(all []Endpoint) []string {
 // shorter password could match in any text.
 const shortest = 4
 
-// Hide returns a function that replaces the endpoints' passwords by xxxxx, both plain and escaped
-// as in a URL. It is for text of other programs: errors of a library under test, a program's
-// output.
+// Hide returns a function that replaces the endpoints' passwords by xxxxx, both plain and escaped as in a URL. It is
+// for text of other programs: errors of a library under test, a program's output.
 func Hide(all []Endpoint) func(text string) string {
 	var pairs []string
 	for _, e := range all {

@@ -11,7 +11,10 @@ import (
 
 	"github.com/seed-624411e5/redlock/chaos/endpoint"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
+
+var must = locktest.Must
 
 const secret = "hush/hush: 1"
 
@@ -52,9 +55,7 @@ func TestParseReadsAddressesAndURLs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := endpoint.Parse(tt.s, tt.files)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			gotJSON, _ := json.Marshal(got)
 			wantJSON, _ := json.Marshal(tt.want)
 			if !bytes.Equal(gotJSON, wantJSON) {
@@ -81,9 +82,7 @@ func TestHazard115TheHarnessTakesValkeyURLs(t *testing.T) {
 func TestMistakesAreNamedAndNothingIsQuoted(t *testing.T) {
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty.pem")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(empty, nil, 0o600))
 	for name, tt := range map[string]struct {
 		s     string
 		files endpoint.TLS
@@ -141,9 +140,7 @@ func TestAnEndpointIsPrintedWithoutItsPassword(t *testing.T) {
 
 func TestBehindAProxyTheCertificateNamesTheMaster(t *testing.T) {
 	e, err := endpoint.Parse("rediss://:pass@redis.example.com:1/2", endpoint.TLS{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	opt, err := endpoint.Options(e.Via("127.0.0.1:40001"))
 	if err != nil || opt.Addr != "127.0.0.1:40001" || opt.TLSConfig == nil ||
 		opt.TLSConfig.ServerName != "redis.example.com" || opt.Password != "pass" || opt.DB != 2 {

@@ -7,17 +7,15 @@
 //
 // # Time
 //
-// Every time is in nanoseconds on the reference clock, counted from an origin that the recorder
-// chooses. The reference clock belongs to the observer: in the simulator it is virtual time, in the
-// harness the machine's monotonic clock. A bound (Until) is the reference time when the client's
-// own clock will reach its bound. So the bound of a client with a slow clock lies later than it
-// should, and an oracle can see that.
+// Every time is in nanoseconds on the reference clock, counted from an origin that the recorder chooses. The reference
+// clock belongs to the observer: in the simulator it is virtual time, in the harness the machine's monotonic clock. A
+// bound (Until) is the reference time when the client's own clock will reach its bound. So the bound of a client with a
+// slow clock lies later than it should, and an oracle can see that.
 //
 // # What to record when
 //
-// Record a return after the call has returned, a call before it is made, and a release call before
-// the first byte of the release leaves. Then delays in recording can hide a violation but never
-// invent one.
+// Record a return after the call has returned, a call before it is made, and a release call before the first byte of
+// the release leaves. Then delays in recording can hide a violation but never invent one.
 package history
 
 import (

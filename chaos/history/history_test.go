@@ -20,8 +20,7 @@ func TestEventsSurviveEncoding(t *testing.T) {
 		events = append(events, history.Event{
 			At: int64(typ) * 7, Type: typ, Client: history.Everyone, Attempt: 3, Key: "k\n\"", Kind: history.Reentrant,
 			Owner: "o", Hold: 2, Outcome: history.Failed, Until: 99, TTL: 5, Wait: 6, Token: 1<<63 + 1, NoDone: true,
-			Master: 4,
-			Before: "b", After: "a", Value: -1, Name: "n", Note: "ü",
+			Master: 4, Before: "b", After: "a", Value: -1, Name: "n", Note: "ü",
 		})
 	}
 	var buf bytes.Buffer

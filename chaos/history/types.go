@@ -36,13 +36,11 @@ const (
 	// Stopped: the holder stopped acting for another reason than the above: it was killed, or it looked at its bound
 	// and left, with the note NoteBound. Of an attempt without an answer: its client was killed. Attempt, Note.
 	Stopped
-	// Paused and Resumed bracket the time when a client could do nothing, not even close a channel.
-	// Client.
+	// Paused and Resumed bracket the time when a client could do nothing, not even close a channel. Client.
 	Paused
 	Resumed
-	// Removed: a release took effect on a master. Master, Key, Owner (the client that asked),
-	// Before (the owner of the removed hold, empty if there was none), After (the owner of the hold
-	// that is there now).
+	// Removed: a release took effect on a master. Master, Key, Owner (the client that asked), Before (the owner of the
+	// removed hold, empty if there was none), After (the owner of the hold that is there now).
 	Removed
 	// KeyFound: a key was seen on a master. Master, Key, Owner, Value (its pttl in nanoseconds, -1 for one that never
 	// expires).
@@ -60,14 +58,12 @@ const (
 	// Outcome is Acquired when it was accepted and Held when the resource refused the token.
 	RegisterRead
 	RegisterWrite
-	// KeepLost and KeepBack bracket the time when Client (or every client) could not reach a
-	// majority of masters that extend held locks. A client may have such a majority but none for
-	// acquisitions: a full master refuses new keys.
+	// KeepLost and KeepBack bracket the time when Client (or every client) could not reach a majority of masters that
+	// extend held locks. A client may have such a majority but none for acquisitions: a full master refuses new keys.
 	KeepLost
 	KeepBack
-	// Stall: from At on, the machine gave a part of the run (a thread of this process, a client's
-	// process, a master) no processor time for Value nanoseconds. Delays in that time say nothing
-	// about the lock. Note names the part.
+	// Stall: from At on, the machine gave a part of the run (a thread of this process, a client's process, a master) no
+	// processor time for Value nanoseconds. Delays in that time say nothing about the lock. Note names the part.
 	Stall
 	// Slow: from At on, for Value nanoseconds, a master that no fault had changed kept the harness waiting for an
 	// answer. A lock's own requests may have failed. Master, Note. Patience is the time that a lock gives the

@@ -2,6 +2,7 @@ package history
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
 )
@@ -77,8 +78,7 @@ func (a *Attempt) LastUntil() int64 {
 	return until
 }
 
-// End returns the end of the hold: its last bound or the moment when it stopped acting, if that is
-// earlier.
+// End returns the end of the hold: its last bound or the moment when it stopped acting, if that is earlier.
 func (a *Attempt) End() int64 { return min(a.LastUntil(), a.StopsActing()) }
 
 // View is a history with its events put together into attempts.
@@ -120,25 +120,37 @@ func (v *View) Lookup(id uint64) *Attempt {
 	return nil
 }
 
-// ByKey calls visit once for every key, in the order of the keys, with the indexes of its attempts in the order of
-// their calls. The slice is valid during the call only.
-func (v *View) ByKey(visit func(key string, attempts []int)) {
-	order := make([]int, len(v.Attempts))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(i, j int) int {
-		a, b := &v.Attempts[i], &v.Attempts[j]
-		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Call, b.Call), cmp.Compare(i, j))
-	})
-	for len(order) > 0 {
-		key := v.Attempts[order[0]].Key
-		n := 1
-		for n < len(order) && v.Attempts[order[n]].Key == key {
-			n++
+// Holds yields the attempts that became holds, in the order of their call events.
+func (v *View) Holds() iter.Seq[*Attempt] {
+	return func(yield func(*Attempt) bool) {
+		for i := range v.Attempts {
+			if a := &v.Attempts[i]; a.Granted() && !yield(a) {
+				return
+			}
 		}
-		visit(key, order[:n])
-		order = order[n:]
+	}
+}
+
+// ByKey yields every key, in the order of the keys, with its attempts in the order of their calls.
+func (v *View) ByKey() iter.Seq2[string, []*Attempt] {
+	return func(yield func(key string, attempts []*Attempt) bool) {
+		order := make([]*Attempt, len(v.Attempts))
+		for i := range order {
+			order[i] = &v.Attempts[i]
+		}
+		slices.SortFunc(order, func(a, b *Attempt) int {
+			return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Call, b.Call), cmp.Compare(a.CallEvent, b.CallEvent))
+		})
+		for len(order) > 0 {
+			n := 1
+			for n < len(order) && order[n].Key == order[0].Key {
+				n++
+			}
+			if !yield(order[0].Key, order[:n]) {
+				return
+			}
+			order = order[n:]
+		}
 	}
 }
 

@@ -19,27 +19,21 @@ func TestAClientThatChecksCertificatesRefusesAnExpiredOne(t *testing.T) {
 	m, reach := fleet.Masters[0], fleet.Reach()[0]
 	dial := func(e endpoint.Endpoint) *redis.Client {
 		opt, err := endpoint.Options(e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		opt.MaxRetries, opt.ContextTimeoutEnabled = -1, true
 		c := redis.NewClient(opt)
 		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}
 	old := dial(reach)
-	if err := old.Set(within(t), "k", "v", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, old.Set(within(t), "k", "v", 0).Err())
 	unnamed := reach
 	unnamed.TLS = &endpoint.TLS{CA: reach.TLS.CA, Cert: reach.TLS.Cert, Key: reach.TLS.Key}
 	if err := dial(unnamed).Ping(within(t)).Err(); err == nil {
 		t.Error("its certificate is for its address, too")
 	}
 	injected, err := m.Inject(within(t), masters.ExpiredCertificate, masters.Params{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !strings.Contains(injected.Observed, "1 connections closed") || !strings.Contains(injected.Observed, "expired") {
 		t.Errorf("observed: %s", injected.Observed)
 	}
@@ -53,9 +47,7 @@ func TestAClientThatChecksCertificatesRefusesAnExpiredOne(t *testing.T) {
 			t.Errorf("%s client gets %v", name, err)
 		}
 	}
-	if err := injected.Heal(within(t)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, injected.Heal(within(t)))
 	if v, err := dial(reach).Get(within(t), "k").Result(); err != nil || v != "v" {
 		t.Errorf("afterwards: %q, %v", v, err)
 	}

@@ -24,8 +24,7 @@ import (
 // client must know the name of its master, even if it connects through a proxy.
 const serverName = "master.redlock-chaos.test"
 
-// certificates are the files, in one directory, with the certificates of a run's own masters and
-// their clients.
+// certificates are the files, in one directory, with the certificates of a run's own masters and their clients.
 type certificates struct {
 	dir    string
 	ca     *x509.Certificate

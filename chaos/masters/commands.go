@@ -43,15 +43,13 @@ const (
 	manyRefusals = 1 << 12
 )
 
-// newClient returns a client for one master. It makes no retries, and its calls end with their
-// context.
+// newClient returns a client for one master. It makes no retries, and its calls end with their context.
 func newClient(reach *redis.Options) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: reach.Addr, Username: reach.Username, Password: reach.Password, DB: reach.DB, TLSConfig: reach.TLSConfig,
 		MaxRetries: -1, ContextTimeoutEnabled: true, DialTimeout: 2 * time.Second,
 		DialerRetries: 1, DisableIdentity: true, PoolSize: manyRefusals, PipelinePoolSize: manyRefusals,
-		MaxIdleConns: mostIdle,
-		ReadTimeout:  3 * time.Second, WriteTimeout: 3 * time.Second,
+		MaxIdleConns: mostIdle, ReadTimeout: 3 * time.Second, WriteTimeout: 3 * time.Second,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}, // it would log
 	})
 }
@@ -253,9 +251,8 @@ func (c *commands) Keyspace(ctx context.Context) (map[string]time.Duration, erro
 	}
 }
 
-// members returns the members of a sorted set with a score that is still in the future on the
-// server's clock; the score is a time in milliseconds. Expired holds may stay in the set until a
-// client removes them.
+// members returns the members of a sorted set with a score that is still in the future on the server's clock; the score
+// is a time in milliseconds. Expired holds may stay in the set until a client removes them.
 func (c *commands) members(ctx context.Context, name string) ([]string, error) {
 	now, err := c.client.Time(ctx).Result()
 	if err != nil {
@@ -273,8 +270,7 @@ func pauseFor(ctx context.Context, d time.Duration) { machine.SleepUntil(ctx, ti
 // insistence is the most time for a server to do something that takes no time normally. A context may allow less.
 const insistence = 30 * time.Second
 
-// insist repeats an idempotent call until it succeeds, because a busy server, or a busy machine,
-// may answer late.
+// insist repeats an idempotent call until it succeeds, because a busy server, or a busy machine, may answer late.
 func insist(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, insistence)
 	defer cancel()

@@ -13,15 +13,14 @@ import (
 	"github.com/seed-624411e5/redlock/internal/embedded"
 )
 
-// inProcess is a master inside this process.
+// inProcess implements Master inside this process.
 type inProcess struct {
 	commands
 	master *embedded.Master
 }
 
-// OpenEmbedded starts masters inside this process. They need no installation. They lack the actions
-// that need a server process: eviction, busy scripts, connection limits and clocks independent of
-// this machine's.
+// OpenEmbedded starts masters inside this process. They need no installation. They lack the actions that need a server
+// process: eviction, busy scripts, connection limits and clocks independent of this machine's.
 func OpenEmbedded(_ context.Context, o Options) (*Fleet, error) {
 	fleet := &Fleet{Backend: "embedded", Notes: []string{"clock steps are emulated by moving ttls"}}
 	for range o.N {
@@ -35,13 +34,9 @@ func OpenEmbedded(_ context.Context, o Options) (*Fleet, error) {
 	return fleet, nil
 }
 
-// Addr implements Master.
-func (m *inProcess) Addr() string { return m.master.Addr() }
-
-// Can implements Master.
+func (m *inProcess) Addr() string            { return m.master.Addr() }
 func (m *inProcess) Can(action Action) error { return (Process | Consent).Has(action) }
 
-// Inject implements Master.
 func (m *inProcess) Inject(ctx context.Context, action Action, p Params) (Injection, error) {
 	if err := m.Can(action); err != nil {
 		return Injection{}, err
@@ -83,5 +78,4 @@ func (m *inProcess) stop(stop func() error) (Injection, error) {
 	return seen(heal, "connections are refused"), nil
 }
 
-// Close implements Master.
 func (m *inProcess) Close() error { return errors.Join(m.client.Close(), m.master.Close()) }

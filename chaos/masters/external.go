@@ -11,7 +11,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/endpoint"
 )
 
-// external is a server that the harness did not start.
+// external implements Master by a server that the harness did not start.
 type external struct {
 	commands
 	addr        string
@@ -60,10 +60,8 @@ func OpenExternal(ctx context.Context, o Options) (*Fleet, error) {
 	return fleet, nil
 }
 
-// Addr implements Master.
 func (m *external) Addr() string { return m.addr }
 
-// Can implements Master.
 func (m *external) Can(action Action) error {
 	has := Server
 	if m.destructive {
@@ -72,7 +70,6 @@ func (m *external) Can(action Action) error {
 	return has.Has(action)
 }
 
-// Inject implements Master.
 func (m *external) Inject(ctx context.Context, action Action, p Params) (Injection, error) {
 	if err := m.Can(action); err != nil {
 		return Injection{}, err
@@ -80,5 +77,4 @@ func (m *external) Inject(ctx context.Context, action Action, p Params) (Injecti
 	return m.inject(ctx, action, p)
 }
 
-// Close implements Master.
 func (m *external) Close() error { return m.client.Close() }

@@ -18,9 +18,8 @@ const Busy Action = "busy"
 
 var busy = Fault{Action: Busy, Text: "a long script keeps the server busy", Needs: Server, Lasts: true, act: runScript}
 
-// runScript runs an endless script and shows that another client gets the error BUSY. Heal kills
-// the script. If the run is killed first, the script ends after atMost, so that no server spins for
-// ever.
+// runScript runs an endless script and shows that another client gets the error BUSY. Heal kills the script. If the run
+// is killed first, the script ends after atMost, so that no server spins for ever.
 func runScript(ctx context.Context, c *commands, p Params) (Injection, error) {
 	atMost := p.For + time.Second // Heal is a little late, too
 	if p.For <= 0 {

@@ -13,8 +13,7 @@ const ExpiredCertificate Action = "expired-certificate"
 
 var expiredCertificate = Fault{
 	Action: ExpiredCertificate, Text: "the server's certificate has expired and its connections are closed",
-	Needs: Server | Consent | Process | Secure,
-	Lasts: true, process: expireCertificate,
+	Needs: Server | Consent | Process | Secure, Lasts: true, process: expireCertificate,
 }
 
 func expireCertificate(ctx context.Context, m *process, _ Params) (Injection, error) {

@@ -10,15 +10,13 @@ const (
 	// ClockStep moves the server's clock by Params.Step at once; Heal steps it back where the real clock could be
 	// moved.
 	ClockStep Action = "clock-step"
-	// ClockRate makes the server's clock run at Params.Rate. Heal sets the rate back to 1; the time
-	// gained stays.
+	// ClockRate makes the server's clock run at Params.Rate. Heal sets the rate back to 1; the time gained stays.
 	ClockRate Action = "clock-rate"
 )
 
 var clockStep = Fault{
 	Action: ClockStep, Text: "the server's clock jumps by step", Needs: Consent, Lasts: true, Outside: true,
-	Leaves:  FullService,
-	Forgets: true, act: moveTTLs,
+	Leaves: FullService, Forgets: true, act: moveTTLs,
 	Check: func(p Params) error {
 		if p.Step == 0 {
 			return &ParamError{"step", "a clock step needs a step that is not 0"}

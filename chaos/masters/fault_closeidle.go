@@ -14,8 +14,7 @@ const CloseIdle Action = "close-idle"
 
 var closeIdle = Fault{
 	Action: CloseIdle, Text: "connections over which nothing came for a second are closed by the server",
-	Needs: Server | Consent, Lasts: true,
-	Leaves: FullService, act: closeWhatIsIdle,
+	Needs: Server | Consent, Lasts: true, Leaves: FullService, act: closeWhatIsIdle,
 }
 
 func closeWhatIsIdle(ctx context.Context, c *commands, _ Params) (Injection, error) {

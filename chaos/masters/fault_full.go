@@ -36,8 +36,7 @@ func fill(ctx context.Context, c *commands, _ Params) (Injection, error) {
 	return c.refuses(ctx, "OOM", heal)
 }
 
-// refuses returns the injection of a fault that makes the server answer a write with an error of
-// that prefix.
+// refuses returns the injection of a fault that makes the server answer a write with an error of that prefix.
 func (c *commands) refuses(ctx context.Context, prefix string, heal func(context.Context) error) (Injection, error) {
 	var answer error
 	refused := func() bool {

@@ -10,10 +10,9 @@ import (
 	"time"
 )
 
-// LoseFsync simulates a loss of power on a server with an append-only file. It sets appendfsync no,
-// so the server no longer waits for its disk, and then ends the server. Heal starts it again with
-// its former settings, but without the writes of the last Params.Step (default a second, as
-// appendfsync everysec promises). All earlier writes are there.
+// LoseFsync simulates a loss of power on a server with an append-only file. It sets appendfsync no, so the server no
+// longer waits for its disk, and then ends the server. Heal starts it again with its former settings, but without the
+// writes of the last Params.Step (default a second, as appendfsync everysec promises). All earlier writes are there.
 const LoseFsync Action = "lose-fsync"
 
 const (

@@ -1,6 +1,5 @@
-// Package masters provides Redis masters for fault injection. A backend says where the masters come
-// from. Each master lists the actions that it can perform, performs them, and shows by observation
-// that they took effect.
+// Package masters provides Redis masters for fault injection. A backend says where the masters come from. Each master
+// lists the actions that it can perform, performs them, and shows by observation that they took effect.
 //
 // Backends in [Standard]: "embedded" (in this process, no dependency), "process" (redis-server or
 // valkey-server from PATH, each with a new port and directory), "external" (addresses that the
@@ -8,6 +7,7 @@
 package masters
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,8 +38,7 @@ const (
 	Disconnect Action = "disconnect"
 )
 
-// ErrUnavailable is matched when this machine lacks a backend, or a master can't perform an action.
-// The error says why.
+// ErrUnavailable is matched when this machine lacks a backend, or a master can't perform an action. The error says why.
 var ErrUnavailable = errors.New("masters: not available")
 
 func unavailable(format string, args ...any) error {
@@ -55,8 +54,7 @@ type Params struct {
 
 // Injection is an action that took effect.
 type Injection struct {
-	// Observed describes the observed effect, for a report: "pttl of a probe went from 1h0m0s to
-	// 59m30s".
+	// Observed describes the observed effect, for a report: "pttl of a probe went from 1h0m0s to 59m30s".
 	Observed string
 	// Heal undoes it and returns when the master serves again. It is never nil, and calling it again does nothing.
 	Heal func(context.Context) error
@@ -65,9 +63,8 @@ type Injection struct {
 // Key is a key seen on a master.
 type Key struct {
 	Name string
-	// Owners are the holders according to the master: the value of a string, the fields of a hash,
-	// or the members of a sorted set. Members of a sorted set count if their score, a time in
-	// milliseconds, is in the future.
+	// Owners are the holders according to the master: the value of a string, the fields of a hash, or the members of a
+	// sorted set. Members of a sorted set count if their score, a time in milliseconds, is in the future.
 	Owners []string
 	// TTL is how long it will live; negative when for ever.
 	TTL time.Duration
@@ -80,9 +77,8 @@ type Master interface {
 	Addr() string
 	// Can returns nil if the action is available, or an error that matches ErrUnavailable and says why not.
 	Can(Action) error
-	// Inject performs the action and returns when it has observed the effect. An error means that
-	// there was no effect, and that the change has been undone as far as possible. ctx bounds the
-	// call, not the effect.
+	// Inject performs the action and returns when it has observed the effect. An error means that there was no effect,
+	// and that the change has been undone as far as possible. ctx bounds the call, not the effect.
 	Inject(ctx context.Context, action Action, p Params) (Injection, error)
 	// Look reads who holds the named keys, past all broken networks. Keys that do not exist are left out.
 	Look(ctx context.Context, keys []string) ([]Key, error)
@@ -273,12 +269,7 @@ func (r Registry) Open(ctx context.Context, backend string, o Options) (*Fleet, 
 	if !ok {
 		return nil, fmt.Errorf("masters: no backend %q; there are %v", backend, slices.Sorted(maps.Keys(r)))
 	}
-	if o.N == 0 {
-		o.N = 5
-	}
-	if o.Clients == 0 {
-		o.Clients = 5
-	}
+	o.N, o.Clients = cmp.Or(o.N, 5), cmp.Or(o.Clients, 5)
 	if o.N < 1 || o.Clients < 1 {
 		return nil, fmt.Errorf("masters: %d masters and %d clients asked for, want at least 1 of each", o.N, o.Clients)
 	}

@@ -19,7 +19,10 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/masters"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/internal/soak"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
+
+var must = locktest.Must
 
 func TestMain(m *testing.M) {
 	redistest.AtOnce(4) // they wait for servers
@@ -35,9 +38,7 @@ func open(t *testing.T, backend string, o masters.Options) *masters.Fleet {
 	if errors.Is(err, masters.ErrUnavailable) {
 		redistest.NothingTested(t, err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := fleet.Close(); err != nil {
 			t.Error(err)
@@ -53,9 +54,7 @@ func open(t *testing.T, backend string, o masters.Options) *masters.Fleet {
 func shortTempDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "chaos-") //nolint:usetesting // that one is too long
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
@@ -94,9 +93,7 @@ func inject(t *testing.T, m masters.Master, action masters.Action, p masters.Par
 // write sets a key.
 func write(t *testing.T, m masters.Master, key string) {
 	t.Helper()
-	if err := client(t, m).Set(within(t), key, "v", time.Minute).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, client(t, m).Set(within(t), key, "v", time.Minute).Err())
 }
 
 // params are large enough that the effect can't be mistaken for noise.
@@ -109,10 +106,8 @@ var effect = map[masters.Action]struct{ answered, kept bool }{
 	masters.ClientKill: {true, true}, masters.FlushAll: {true, false}, masters.ScriptFlush: {true, true},
 	masters.Evict: {true, false}, masters.Busy: {false, true}, masters.MaxClients: {false, true},
 	masters.ClockStep: {true, false}, masters.ClockRate: {true, true},
-	masters.Loading: {false, true}, masters.Full: {true, true}, masters.ReadOnly: {true, true}, masters.Misconf: {
-		false, true,
-	},
-	masters.Credentials: {false, true}, masters.Rights: {false, true},
+	masters.Loading: {false, true}, masters.Full: {true, true}, masters.ReadOnly: {true, true},
+	masters.Misconf: {false, true}, masters.Credentials: {false, true}, masters.Rights: {false, true},
 	masters.PauseWrites: {true, true}, masters.CloseIdle: {true, true}, masters.LoseFsync: {false, true},
 	masters.Failover: {false, true},
 }
@@ -151,17 +146,13 @@ func TestEveryActionHasItsEffect(t *testing.T) {
 func observe(t *testing.T, m masters.Master, action masters.Action) {
 	t.Helper()
 	c := client(t, m)
-	if err := c.Set(within(t), "k", "owner", 20*time.Second).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Set(within(t), "k", "owner", 20*time.Second).Err())
 	numbers := params
 	if action == masters.LoseFsync || action == masters.Failover {
 		numbers.Step = 50 * time.Millisecond
 	}
 	injected, err := m.Inject(within(t), action, numbers)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := effect[action]
 	patience := within(t)
 	if !want.answered {
@@ -185,9 +176,7 @@ func observe(t *testing.T, m masters.Master, action masters.Action) {
 		t.Errorf("a second heal: %v", err)
 	}
 	keys, err := m.Look(within(t), []string{"k", "nothing"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if kept := len(keys) == 1; kept != want.kept {
 		t.Errorf("%s: keys afterwards %+v (%s)", action, keys, injected.Observed)
 	}
@@ -280,9 +269,7 @@ func TestARestartWithoutPersistenceLosesTheData(t *testing.T) {
 func TestCloseEndsPausedMasters(t *testing.T) {
 	fleet := open(t, "process", masters.Options{N: 2})
 	inject(t, fleet.Masters[1], masters.Pause, masters.Params{})
-	if err := fleet.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, fleet.Close())
 }
 
 func TestExternalServersAreNotHurtUnlessAllowed(t *testing.T) {
@@ -306,9 +293,8 @@ func TestExternalServersAreNotHurtUnlessAllowed(t *testing.T) {
 	}
 }
 
-// TestALookWithAMissingAnswerIsAnError: permissions are revoked, or the connection is closed, between
-// two answers. The owner of such a key could not be read, so Look must not report the key as
-// removed.
+// TestALookWithAMissingAnswerIsAnError: permissions are revoked, or the connection is closed, between two answers. The
+// owner of such a key could not be read, so Look must not report the key as removed.
 func TestALookWithAMissingAnswerIsAnError(t *testing.T) {
 	for _, denied := range []string{"get", "pttl", "type"} {
 		s := redistest.Start(t, redistest.WithArgs("--user", "jobs", "on", ">hush", "~*", "&*", "+@all", "-"+denied))
@@ -348,9 +334,7 @@ func TestALookAtAKeyThatComesAndGoes(t *testing.T) {
 	seen := 0
 	for range soak.Or(10_000, 100_000) {
 		keys, err := m.Look(within(t), []string{"k"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, key := range keys {
 			if seen++; key.TTL <= 0 || !slices.Equal(key.Owners, []string{"owner"}) {
 				t.Fatalf("after %d looks that saw the key: %+v", seen, key)
@@ -406,9 +390,7 @@ func TestTheLastWritesAreLost(t *testing.T) {
 func loseLast(t *testing.T, m masters.Master, action masters.Action) {
 	t.Helper()
 	c := client(t, m)
-	if err := c.Set(within(t), "before", "owner", time.Hour).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Set(within(t), "before", "owner", time.Hour).Err())
 	var last atomic.Int64
 	stopped := make(chan struct{})
 	go func() { // writes until the server is gone
@@ -467,8 +449,7 @@ func TestFaultsLeaveNoDump(t *testing.T) {
 	}
 }
 
-// TestLoadingFailsAtOnceIfTheServerIsGone: commands are repeated for a slow server, but not for one
-// that is gone.
+// TestLoadingFailsAtOnceIfTheServerIsGone: commands are repeated for a slow server, but not for one that is gone.
 func TestLoadingFailsAtOnceIfTheServerIsGone(t *testing.T) {
 	m := open(t, "process", masters.Options{N: 1}).Masters[0]
 	heal := inject(t, m, masters.Kill, masters.Params{})

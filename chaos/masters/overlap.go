@@ -28,7 +28,6 @@ type shared struct {
 	n         int
 }
 
-// Inject implements Master.
 func (m *overlapping) Inject(ctx context.Context, action Action, p Params) (Injection, error) {
 	if f, err := FindFault(action); err != nil || !f.Lasts {
 		return m.Master.Inject(ctx, action, p)

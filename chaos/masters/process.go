@@ -16,7 +16,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// process is a redis-server or valkey-server of the run's own.
+// process implements Master by a redis-server or valkey-server of the run's own.
 type process struct {
 	commands
 	server *redistest.Server
@@ -102,10 +102,8 @@ func (m *process) reach() endpoint.Endpoint {
 	return m.certificates.reach(m.Addr())
 }
 
-// Addr implements Master.
 func (m *process) Addr() string { return m.server.Addr() }
 
-// Can implements Master.
 func (m *process) Can(action Action) error {
 	has := Server | Consent | Process | Arguments
 	if m.keeps {
@@ -124,7 +122,6 @@ func (m *process) Can(action Action) error {
 	return err
 }
 
-// Inject implements Master.
 func (m *process) Inject(ctx context.Context, action Action, p Params) (Injection, error) {
 	if err := m.Can(action); err != nil {
 		return Injection{}, err
@@ -269,7 +266,6 @@ func measureRate(ctx context.Context, wanted float64, read func(context.Context)
 	}
 }
 
-// Close implements Master.
 func (m *process) Close() error {
 	err := m.server.Stop() // closes the client too
 	if m.clock != nil {

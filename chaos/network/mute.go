@@ -78,8 +78,7 @@ func (m *muteListener) fill(ctx context.Context) bool {
 	}
 }
 
-// close ends the listener. The next listener, or none, then refuses the clients that wait for an
-// answer. m may be nil.
+// close ends the listener. The next listener, or none, then refuses the clients that wait for an answer. m may be nil.
 func (m *muteListener) close() {
 	if m == nil {
 		return

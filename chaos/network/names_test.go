@@ -15,9 +15,7 @@ import (
 func TestANameIsUnknownWhileItIsHidden(t *testing.T) {
 	n := build(t, network.Options{Clients: 2, Upstreams: []string{"127.0.0.1:1", "127.0.0.1:2"}})
 	s, err := network.NewNames(n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "udp", s.Addr())
@@ -70,9 +68,7 @@ func TestANameIsUnknownWhileItIsHidden(t *testing.T) {
 func TestHidingANameFailsIfNoClientNotices(t *testing.T) {
 	n := build(t, network.Options{Clients: 1, Upstreams: []string{"127.0.0.1:1"}})
 	s, err := network.NewNames(n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	if _, _, err := n.Unname(t.Context(), s, []network.Link{{}}, 50*time.Millisecond); err == nil {
 		t.Error("no client observed it")

@@ -1,7 +1,6 @@
-// Package network puts a proxy into every path between a client and a master, so that each path can
-// fail separately. It offers latency, jitter, little bandwidth, slow closing, silence, resets,
-// slicing, a limit of data and refused connections. A fault acts in both directions or in one.
-// Partitions are client × master matrices.
+// Package network puts a proxy into every path between a client and a master, so that each path can fail separately. It
+// offers latency, jitter, little bandwidth, slow closing, silence, resets, slicing, a limit of data and refused
+// connections. A fault acts in both directions or in one. Partitions are client × master matrices.
 //
 // The proxies are toxiproxy's, in this process or on a toxiproxy server that the caller names. Its toxics act on the
 // data of TCP streams, not on packets. Toxiproxy's bandwidth toxic writes a trace line to zerolog's global logger when
@@ -92,9 +91,8 @@ func LimitData(dir Direction, bytes int64) Toxic {
 // Down closes connections and refuses new ones.
 func Down() Toxic { return Toxic{Type: "down"} }
 
-// SynDrop closes connections and neither accepts nor refuses new ones: a dial gets no answer, as
-// when packets are lost or a listener's backlog is full. Proxies of an external toxiproxy server
-// can't do that.
+// SynDrop closes connections and neither accepts nor refuses new ones: a dial gets no answer, as when packets are lost
+// or a listener's backlog is full. Proxies of an external toxiproxy server can't do that.
 func SynDrop() Toxic { return Toxic{Type: "syn-drop"} }
 
 // closes reports that the toxic acts on new connections, not on the data of existing ones.

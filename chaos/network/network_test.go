@@ -22,8 +22,11 @@ import (
 
 	"github.com/seed-624411e5/redlock/chaos/network"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/internal/toxileak"
 )
+
+var must = locktest.Must
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, toxileak.Known()...)
@@ -40,9 +43,7 @@ type master struct {
 func startMaster(t *testing.T) *master {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m := &master{Listener: l, closed: make(chan time.Time, 64)}
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
@@ -84,14 +85,8 @@ func pair(t *testing.T) (*network.Network, *master) {
 func build(t *testing.T, o network.Options) *network.Network {
 	t.Helper()
 	n, err := network.New(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := n.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	must(t, err)
+	t.Cleanup(func() { must(t, n.Close()) })
 	return n
 }
 
@@ -104,9 +99,7 @@ type wire struct {
 func dial(t *testing.T, addr string) *wire {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", addr, time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return &wire{t: t, Conn: conn, r: bufio.NewReader(conn)}
 }
@@ -138,14 +131,10 @@ func (w *wire) mustAsk(line string) time.Duration {
 func add(t *testing.T, n *network.Network, toxic network.Toxic) (remove func()) {
 	t.Helper()
 	f, err := n.Add(t.Context(), []network.Link{{}}, toxic)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return func() {
 		t.Helper()
-		if err := f(); err != nil {
-			t.Error(err)
-		}
+		must(t, f())
 	}
 }
 
@@ -350,9 +339,7 @@ func TestAPartitionCutsItsPathsOnly(t *testing.T) {
 	n := build(t, network.Options{Clients: 2, Upstreams: addrs})
 	matrix := network.IsolateClients(2, 3, []int{1})
 	heal, err := n.Add(t.Context(), matrix.Links(), network.Silence(network.Both))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for c := range 2 {
 		for m, addr := range n.Addrs(c) {
 			_, err := dial(t, addr).ask("x", 150*time.Millisecond)
@@ -361,9 +348,7 @@ func TestAPartitionCutsItsPathsOnly(t *testing.T) {
 			}
 		}
 	}
-	if err := heal(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, heal())
 	for _, addr := range n.Addrs(1) {
 		dial(t, addr).mustAsk("x")
 	}

@@ -2,6 +2,7 @@ package network
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,9 +28,8 @@ type proxy interface {
 	close() error
 }
 
-// patience is the longest time for a change to a proxy. Toxiproxy can wait for ever for a
-// connection after its client has stopped reading (its issue 558); the network replaces such a
-// proxy.
+// patience is the longest time for a change to a proxy. Toxiproxy can wait for ever for a connection after its client
+// has stopped reading (its issue 558); the network replaces such a proxy.
 const patience = 2 * time.Second
 
 var errStuck = errors.New("network: the proxy does not answer")
@@ -66,8 +66,7 @@ type local struct {
 	stuck  int
 }
 
-// newServer returns the only thing that the proxies of one network share: a logger that discards
-// everything.
+// newServer returns the only thing that the proxies of one network share: a logger that discards everything.
 func newServer() *toxiproxy.ApiServer {
 	return toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 }
@@ -210,10 +209,7 @@ func newRemote(api *client.Client, name string, place Place, upstream string) (*
 	if err != nil {
 		return nil, fmt.Errorf("network: toxiproxy: %w", err)
 	}
-	if place.Addr == "" {
-		place.Addr = p.Listen
-	}
-	return &remote{proxy: p, at: place.Addr}, nil
+	return &remote{proxy: p, at: cmp.Or(place.Addr, p.Listen)}, nil
 }
 
 func (p *remote) addr() string { return p.at }

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -18,9 +19,8 @@ import (
 func DoneAfterBound(v *history.View, tolerance time.Duration) []Violation {
 	var out []Violation
 	still, paused := stalls(v), pauses(v)
-	for i := range v.Attempts {
-		a := &v.Attempts[i]
-		if !a.Granted() || a.NoDone {
+	for a := range v.Holds() {
+		if a.NoDone {
 			continue
 		}
 		bound := boundInForce(a)
@@ -106,8 +106,7 @@ func resumed(paused []window, t int64) int64 {
 	return t
 }
 
-// ExtensionContinuity finds holds that were extended although another owner had held the key since
-// they were granted.
+// ExtensionContinuity finds holds that were extended although another owner had held the key since they were granted.
 //
 // Between the grant and the return of the last successful extension, no other client may have held
 // the key in a kind that excludes this one. This includes a gap after the bound: a successful
@@ -117,26 +116,23 @@ func resumed(paused []window, t int64) int64 {
 // ExtensionContinuity also finds holds that were extended after their release was confirmed.
 func ExtensionContinuity(v *history.View) []Violation {
 	out := revived(v)
-	v.ByKey(func(key string, attempts []int) {
-		var spans, kept []span
-		for _, i := range attempts {
-			a := &v.Attempts[i]
-			spans = appendSpans(spans, a, i)
-			if last := lastExtension(a); last >= 0 {
-				x := a.Extensions[last]
-				kept = append(kept, span{start: a.Return, end: min(x.Return, x.Until), attempt: i})
+	for key, attempts := range v.ByKey() {
+		var kept []span
+		for _, a := range attempts {
+			if x := lastExtension(a); x != nil {
+				kept = append(kept, span{start: a.Return, end: min(x.Return, x.Until), hold: a})
 			}
 		}
 		if len(kept) == 0 {
-			return
+			continue
 		}
-		slices.SortFunc(spans, func(a, b span) int { return int(min(1, max(-1, a.start-b.start))) })
+		spans := spansOf(nil, attempts)
 		for _, k := range kept {
-			if s, found := within(v, spans, k); found {
-				out = append(out, discontinuous(v, key, k, s))
+			if s, found := within(spans, k); found {
+				out = append(out, discontinuous(key, k.hold, s))
 			}
 		}
-	})
+	}
 	return out
 }
 
@@ -158,48 +154,44 @@ func revived(v *history.View) (out []Violation) {
 	return out
 }
 
-func lastExtension(a *history.Attempt) int {
+// lastExtension is the last one of a hold that was won before its release; nil if there is none.
+func lastExtension(a *history.Attempt) *history.Extension {
 	if !a.Granted() {
-		return -1
+		return nil
 	}
 	for i, e := range slices.Backward(a.Extensions) {
 		if e.OK && e.Return < a.ReleaseCall {
-			return i
+			return &a.Extensions[i]
 		}
 	}
-	return -1
+	return nil
 }
 
 // within finds a span of another holder that began inside k and is excluded by k's holder. One that began before is
 // reported as an overlap.
-func within(v *history.View, spans []span, k span) (span, bool) {
-	from, _ := slices.BinarySearchFunc(spans, k.start, func(s span, t int64) int {
-		return int(min(1, max(-1, s.start-t)))
-	})
+func within(spans []span, k span) (span, bool) {
+	from, _ := slices.BinarySearchFunc(spans, k.start, func(s span, t int64) int { return cmp.Compare(s.start, t) })
 	for _, s := range spans[from:] {
 		if s.start >= k.end {
 			break
 		}
-		if s.attempt != k.attempt && excludes(v, s, k) {
+		if excludes(s.hold, k.hold) {
 			return s, true
 		}
 	}
 	return span{}, false
 }
 
-func excludes(v *history.View, s, t span) bool {
-	a, b := &v.Attempts[s.attempt], &v.Attempts[t.attempt]
-	return !sameHolder(v, s, t) && (a.Kind != history.Shared || b.Kind != history.Shared)
+func excludes(a, b *history.Attempt) bool {
+	return !sameHolder(a, b) && (a.Kind != history.Shared || b.Kind != history.Shared)
 }
 
-func discontinuous(v *history.View, key string, kept, s span) Violation {
-	a, b := &v.Attempts[kept.attempt], &v.Attempts[s.attempt]
-	x := &a.Extensions[lastExtension(a)]
+func discontinuous(key string, a *history.Attempt, s span) Violation {
+	b, x := s.hold, lastExtension(a)
 	return Violation{
 		Oracle: NameContinuity, Key: key, At: s.start, Attempts: []uint64{a.ID, b.ID},
 		Events: []int{a.ReturnEvent, b.ReturnEvent, x.Event},
 		Text: fmt.Sprintf("%q: %s got the answer at %s that its hold from %s continues, but %s held the key from %s",
-			key,
-			holder(a), at(x.Return), at(a.Return), holder(b), at(s.start)),
+			key, holder(a), at(x.Return), at(a.Return), holder(b), at(s.start)),
 	}
 }

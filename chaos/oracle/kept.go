@@ -30,8 +30,8 @@ func LastTTL(a *history.Attempt) (from, to int64) { w := lastTTL(a); return w.fr
 func Kept(v *history.View) []Violation {
 	var out []Violation
 	k := newKeeping(v)
-	for i := range v.Attempts {
-		if a := &v.Attempts[i]; a.Renew && !a.Quiet && a.Granted() && Lost(a) && !k.excuses(a) {
+	for a := range v.Holds() {
+		if a.Renew && !a.Quiet && Lost(a) && !k.excuses(a) {
 			out = append(out, k.violation(NameKept, a))
 		}
 	}
@@ -71,8 +71,7 @@ func (k *keeping) violation(oracle string, a *history.Attempt) Violation {
 	return Violation{
 		Oracle: oracle, Key: a.Key, At: lost(a), Attempts: []uint64{a.ID}, Events: []int{a.CallEvent},
 		Text: fmt.Sprintf("%s lost %q at %s, %s after it got it: it was to be renewed, and of its last %s a majority "+
-			"of masters could "+
-			"extend it for all but %s", holder(a), a.Key, at(lost(a)), took(lost(a)-a.Return), took(last.to-last.from),
-			took(k.without(a))),
+			"of masters could extend it for all but %s", holder(a), a.Key, at(lost(a)), took(lost(a)-a.Return),
+			took(last.to-last.from), took(k.without(a))),
 	}
 }

@@ -26,8 +26,7 @@ type Limits struct {
 	// Operations is the share of releases, and of extensions, that must not fail. A lower share is a violation only if
 	// chance does not explain it. Default: 0.5, and 0.8 if no fault came on.
 	Operations float64
-	// Victim is how long a neighbour may take to acquire a key that no other client wants. Default:
-	// half a second.
+	// Victim is how long a neighbour may take to acquire a key that no other client wants. Default: half a second.
 	Victim time.Duration
 	// Reentry is how long the owner of a reentrant lock may wait to enter again. Default: half the ttl.
 	Reentry time.Duration
@@ -38,9 +37,8 @@ type Limits struct {
 	Availability float64
 	// Judged is the share of all attempts that has to be judged for it; with less the verdict is unknown. Default: 0.1.
 	Judged float64
-	// Enough is how many acquisitions a run must have; with fewer the verdict is unknown. Default: half
-	// of the holds that fit into the run one after another, 5 at least and 10 at most; for a history
-	// alone, 10.
+	// Enough is how many acquisitions a run must have; with fewer the verdict is unknown. Default: half of the holds
+	// that fit into the run one after another, 5 at least and 10 at most; for a history alone, 10.
 	Enough int
 	// Stalled is the largest share of the time that the machine may give the run no processor time;
 	// with more the verdict is unknown. Default: 0.5.

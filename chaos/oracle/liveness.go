@@ -9,10 +9,9 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
-// Liveness finds times longer than bound when clients that could reach a majority asked for a free
-// key but did not get it. Time when the machine stood still, or a master answered too late for a
-// lock ([history.Slow]), does not count. Liveness needs MajorityLost and MajorityBack events if
-// there were such times.
+// Liveness finds times longer than bound when clients that could reach a majority asked for a free key but did not get
+// it. Time when the machine stood still, or a master answered too late for a lock ([history.Slow]), does not count.
+// Liveness needs MajorityLost and MajorityBack events if there were such times.
 //
 // A client that asks for several keys at once, all or none, asks for each key only while the others
 // are free, too. So one of its clients has to get a key that is free and wanted.
@@ -22,25 +21,25 @@ import (
 func Liveness(v *history.View, bound, gap time.Duration) []Violation {
 	var out []Violation
 	stuck := stuck(v)
-	eachWanted(v, gap, func(key string, attempts []int, _, free []window) {
+	eachWanted(v, gap, func(key string, attempts []*history.Attempt, _, free []window) {
 		for _, w := range free {
 			if w.to-w.from-covered(w, stuck) > int64(bound) {
-				out = append(out, starved(v, key, attempts, w, bound))
+				out = append(out, starved(key, attempts, w, bound))
 			}
 		}
 	})
 	return out
 }
 
-// eachWanted calls visit for every key. asked has the times when a client that could reach a
-// majority asked for the key; free has the part of these times when the key was free. Attempts no
-// further apart than gap count as one.
-func eachWanted(v *history.View, gap time.Duration, visit func(key string, attempts []int, asked, free []window)) {
+// eachWanted calls visit for every key. asked has the times when a client that could reach a majority asked for the
+// key; free has the part of these times when the key was free. Attempts no further apart than gap count as one.
+func eachWanted(v *history.View, gap time.Duration,
+	visit func(key string, attempts []*history.Attempt, asked, free []window),
+) {
 	reach, busy, paused := newReach(v), newTaken(v), pauses(v)
-	v.ByKey(func(key string, attempts []int) {
+	for key, attempts := range v.ByKey() {
 		var asked []window
-		for _, i := range attempts {
-			a := &v.Attempts[i]
+		for _, a := range attempts {
 			asks := intersect([]window{{a.Call, v.Asks(a)}}, reach.of(a.Client))
 			asks = subtract(asks, paused[a.Client])
 			for _, other := range busy.locks[a.Lock] {
@@ -52,18 +51,16 @@ func eachWanted(v *history.View, gap time.Duration, visit func(key string, attem
 		}
 		asked = merge(asked, int64(gap))
 		visit(key, attempts, asked, subtract(asked, busy.keys[key]))
-	})
+	}
 }
 
-func starved(v *history.View, key string, attempts []int, w window, bound time.Duration) Violation {
+func starved(key string, attempts []*history.Attempt, w window, bound time.Duration) Violation {
 	violation := Violation{
 		Oracle: NameLiveness, Key: key, At: w.from,
 		Text: fmt.Sprintf("nobody got %q from %s to %s (%s, bound %s) although a majority was reachable, nobody held "+
-			"it and "+
-			"somebody asked for it", key, at(w.from), at(w.to), took(w.to-w.from), bound),
+			"it and somebody asked for it", key, at(w.from), at(w.to), took(w.to-w.from), bound),
 	}
-	for _, i := range attempts {
-		a := &v.Attempts[i]
+	for _, a := range attempts {
 		if a.Call < w.to && a.Return > w.from && len(violation.Attempts) < 8 {
 			violation.Attempts = append(violation.Attempts, a.ID)
 			violation.Events = append(violation.Events, a.CallEvent)
@@ -86,9 +83,8 @@ type Service struct {
 	// just had it. The caller cancelled the attempt. Others held the key for most of the wait. Or a
 	// single attempt got no quorum because others had or wanted the key.
 	Refused int `json:"refused"`
-	// Failed attempts had no good reason to fail. They got an error, no quorum or a used-up
-	// validity; or waited without success for a key that was mostly free; or got the answer that
-	// the key is held although it was free.
+	// Failed attempts had no good reason to fail. They got an error, no quorum or a used-up validity; or waited without
+	// success for a key that was mostly free; or got the answer that the key is held although it was free.
 	Failed int `json:"failed"`
 	// FailedAttempts has the numbers of the first hundred failed attempts.
 	FailedAttempts []uint64 `json:"failed_attempts,omitempty"`
@@ -96,22 +92,20 @@ type Service struct {
 	Ratio float64 `json:"ratio"`
 }
 
-// Serve counts how attempts ended. An attempt counts if its client could reach a majority from
-// settle before its call to its return, and the machine gave it time throughout. A stall also
-// excuses attempts for as long again after its end, up to settle. Requests have timed out in the
-// stall, and a library does not ask a silent master again at once. If such times made up at most a
-// tenth of the attempt, it counts in any case. A wait of seconds nearly always meets a stall, and
-// does not fail because of it. A failed wait counts even with more such time, if for half of the
-// wait the key was free and there was no stall. Masters that answered the harness late ([history.Slow]), and a stop of
-// the client's process, excuse attempts that failed, as a stall does.
+// Serve counts how attempts ended. An attempt counts if its client could reach a majority from settle before its call
+// to its return, and the machine gave it time throughout. A stall also excuses attempts for as long again after its
+// end, up to settle. Requests have timed out in the stall, and a library does not ask a silent master again at once. If
+// such times made up at most a tenth of the attempt, it counts in any case. A wait of seconds nearly always meets a
+// stall, and does not fail because of it. A failed wait counts even with more such time, if for half of the wait the
+// key was free and there was no stall. Masters that answered the harness late ([history.Slow]), and a stop of the
+// client's process, excuse attempts that failed, as a stall does.
 func Serve(v *history.View, settle time.Duration) Service {
 	var s Service
 	reach := newReach(v)
 	busy, felt := newTaken(v), echoes(stalls(v), int64(settle))
 	late, paused := echoes(lasting(v, history.Slow), int64(settle)), pauses(v)
-	v.ByKey(func(_ string, attempts []int) {
-		for _, i := range attempts {
-			a := &v.Attempts[i]
+	for _, attempts := range v.ByKey() {
+		for _, a := range attempts {
 			if a.Return == history.Never {
 				continue
 			}
@@ -128,9 +122,9 @@ func Serve(v *history.View, settle time.Duration) Service {
 			if excused(a, excuses, taken) {
 				continue
 			}
-			s.count(a, taken, func() bool { return contended(v, attempts, a) })
+			s.count(a, taken, func() bool { return contended(attempts, a) })
 		}
-	})
+	}
 	s.Ratio = 1
 	if n := s.Acquired + s.Failed; n > 0 {
 		s.Ratio = float64(s.Acquired) / float64(n)
@@ -157,11 +151,9 @@ func (s *Service) count(a *history.Attempt, taken func() []window, contended fun
 	switch {
 	case a.Granted():
 		s.Acquired++
-	case a.Outcome == history.Cancelled && !waitedInVain(a, taken), a.Outcome == history.NoQuorum && a.Wait == 0 &&
-		contended(),
-		a.Outcome == history.Held && a.Wait == 0 && contended(),
-		// A client that is ready to wait must not be refused while the key is free, even if others
-		// want the key.
+	case a.Outcome == history.Cancelled && !waitedInVain(a, taken),
+		(a.Outcome == history.NoQuorum || a.Outcome == history.Held) && a.Wait == 0 && contended(),
+		// A client that is ready to wait must not be refused while the key is free, even if others want the key.
 		a.Outcome == history.Held && a.Wait > 0 && 2*covered(window{a.Call, a.Return}, taken()) >= a.Return-a.Call:
 		s.Refused++
 	default:
@@ -175,12 +167,10 @@ func (s *Service) count(a *history.Attempt, taken func() []window, contended fun
 // afterwards is how long the leftovers of an attempt or a release may block others.
 const afterwards = int64(250 * time.Millisecond)
 
-// contended reports whether another client had the key during a's call or shortly before, or asked
-// for it. The votes of the reachable masters may then have been split. If no client gets the key
-// for long, Liveness finds that.
-func contended(v *history.View, attempts []int, a *history.Attempt) bool {
-	return slices.ContainsFunc(attempts, func(i int) bool {
-		b := &v.Attempts[i]
+// contended reports whether another client had the key during a's call or shortly before, or asked for it. The votes of
+// the reachable masters may then have been split. If no client gets the key for long, Liveness finds that.
+func contended(attempts []*history.Attempt, a *history.Attempt) bool {
+	return slices.ContainsFunc(attempts, func(b *history.Attempt) bool {
 		end := b.Return
 		if b.Granted() {
 			end = b.LastUntil()
@@ -229,18 +219,16 @@ func Availability(v *history.View, settle time.Duration, atLeast, judged float64
 		Oracle: NameAvailability, Key: first.Key, At: first.Return, Attempts: s.FailedAttempts,
 		Events: []int{first.CallEvent, first.ReturnEvent},
 		Text: fmt.Sprintf("%d of %d attempts failed although a majority was reachable (availability %.3f %%, at "+
-			"least %.3f %% "+
-			"wanted, judged %d of %d attempts); the first is %s on %q at %s: %s %s", s.Failed, s.Acquired+s.Failed,
-			100*s.Ratio, 100*atLeast, s.Attempts, s.Total,
-			holder(first), first.Key, at(first.Call), first.Outcome, first.Note),
+			"least %.3f %% wanted, judged %d of %d attempts); the first is %s on %q at %s: %s %s", s.Failed,
+			s.Acquired+s.Failed, 100*s.Ratio, 100*atLeast, s.Attempts, s.Total, holder(first), first.Key,
+			at(first.Call), first.Outcome, first.Note),
 	}}
 }
 
-// Recoveries returns a duration for each return of a majority to a client, and for the Healed
-// event: the time until every wanted key was acquired again. Three kinds of time do not count: time
-// without attempts, time while the key was held, and time when the machine stood still. If a key
-// was not acquired before the history ends, or before a majority is lost again, it is left out:
-// Liveness judges that.
+// Recoveries returns a duration for each return of a majority to a client, and for the Healed event: the time until
+// every wanted key was acquired again. Three kinds of time do not count: time without attempts, time while the key was
+// held, and time when the machine stood still. If a key was not acquired before the history ends, or before a majority
+// is lost again, it is left out: Liveness judges that.
 func Recoveries(v *history.View) []time.Duration {
 	var out []time.Duration
 	for i := range v.Events {
@@ -250,11 +238,11 @@ func Recoveries(v *history.View) []time.Duration {
 		}
 		worst := int64(-1)
 		until := lostAgain(v.Events[i:])
-		v.ByKey(func(_ string, attempts []int) {
+		for _, attempts := range v.ByKey() {
 			if d, ok := recovery(v, attempts, e.At, until); ok {
 				worst = max(worst, d)
 			}
-		})
+		}
 		if worst >= 0 {
 			out = append(out, time.Duration(worst))
 		}
@@ -271,10 +259,9 @@ func lostAgain(events []history.Event) int64 {
 	return history.Never
 }
 
-func recovery(v *history.View, attempts []int, healed, until int64) (int64, bool) {
+func recovery(v *history.View, attempts []*history.Attempt, healed, until int64) (int64, bool) {
 	granted, asked := history.Never, history.Never
-	for _, i := range attempts {
-		a := &v.Attempts[i]
+	for _, a := range attempts {
 		if v.Asks(a) < healed {
 			continue
 		}
@@ -289,7 +276,7 @@ func recovery(v *history.View, attempts []int, healed, until int64) (int64, bool
 		return 0, false
 	}
 	w := []window{{asked, granted}}
-	return length(subtract(subtract(w, busy(v, attempts)), stuck(v))), true
+	return length(subtract(subtract(w, busy(attempts)), stuck(v))), true
 }
 
 // Recovery finds that some recovery took longer than bound.
@@ -300,8 +287,7 @@ func Recovery(v *history.View, bound time.Duration) []Violation {
 			out = append(out, Violation{
 				Oracle: NameRecovery, At: lastHealed(v.Events),
 				Text: fmt.Sprintf("it took %s after a majority came back until every key was acquired again; the "+
-					"bound is %s",
-					d.Round(time.Microsecond), bound),
+					"bound is %s", d.Round(time.Microsecond), bound),
 			})
 		}
 	}
@@ -312,16 +298,16 @@ func Recovery(v *history.View, bound time.Duration) []Violation {
 // asked for it, with or without a reachable majority.
 func LongestOutage(v *history.View) int64 {
 	longest := int64(0)
-	v.ByKey(func(_ string, attempts []int) {
+	for _, attempts := range v.ByKey() {
 		var asked []window
-		for _, i := range attempts {
-			if a := &v.Attempts[i]; a.Lock == 0 {
+		for _, a := range attempts {
+			if a.Lock == 0 {
 				asked = append(asked, window{a.Call, v.Asks(a)})
 			}
 		}
-		for _, w := range subtract(merge(asked, int64(50*time.Millisecond)), busy(v, attempts)) {
+		for _, w := range subtract(merge(asked, int64(50*time.Millisecond)), busy(attempts)) {
 			longest = max(longest, w.to-w.from)
 		}
-	})
+	}
 	return longest
 }

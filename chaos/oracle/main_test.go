@@ -75,6 +75,11 @@ func (t *tape) extend(id uint64, call, ret, until int64) {
 	t.add(ret, history.Event{Type: history.ExtendReturn, Attempt: id, Outcome: outcome, Until: until * ms})
 }
 
+// done closes the channel of a hold.
+func (t *tape) done(id uint64, at int64) {
+	t.add(at, history.Event{Type: history.DoneClosed, Attempt: id})
+}
+
 func (t *tape) mark(at int64, typ history.Type, client int) {
 	t.add(at, history.Event{Type: typ, Client: client})
 }
@@ -84,9 +89,17 @@ func (t *tape) stall(from, to int64) {
 	t.add(from, history.Event{Type: history.Stall, Client: history.Everyone, Value: (to - from) * ms})
 }
 
+// slow records that a master did not answer for some time. A lock waits for patience.
+func (t *tape) slow(from, to, patience int64) {
+	t.add(from, history.Event{
+		Type: history.Slow, Client: history.Everyone, Value: (to - from) * ms, Patience: patience * ms,
+	})
+}
+
 func (t *tape) view() *history.View { return history.NewView(t.events) }
 
 func owner(s string) func(*history.Event)   { return func(e *history.Event) { e.Owner = s } }
 func token(n uint64) func(*history.Event)   { return func(e *history.Event) { e.Token = n } }
 func onKey(key string) func(*history.Event) { return func(e *history.Event) { e.Key = key } }
 func noDone(e *history.Event)               { e.NoDone = true }
+func renewed(e *history.Event)              { e.Renew = true }

@@ -36,12 +36,11 @@ func ForeignRelease(v *history.View) []Violation {
 // Orphans finds keys that were on a master although no client held them any more and the time to
 // remove them was over. It needs KeyFound events, and a Healed event if there were faults.
 //
-// A key is excused until grace after the Healed event, and until grace after the end of the attempt
-// or hold that left it. If the attempt or the release never returned (its client was killed, for
-// example), no client removes the key, and it is excused for its last requested ttl plus grace.
-// Time when the machine stood still, or a master answered too late for a lock ([history.Slow]), does
-// not count. A key without expiry is never excused. A key of an owner without attempts is not
-// excused either, unless an attempt with unknown owner may have left it.
+// A key is excused until grace after the Healed event, and until grace after the end of the attempt or hold that left
+// it. If the attempt or the release never returned (its client was killed, for example), no client removes the key, and
+// it is excused for its last requested ttl plus grace. Time when the machine stood still, or a master answered too late
+// for a lock ([history.Slow]), does not count. A key without expiry is never excused. A key of an owner without
+// attempts is not excused either, unless an attempt with unknown owner may have left it.
 func Orphans(v *history.View, grace time.Duration) []Violation {
 	var out []Violation
 	healed, stuck := lastHealed(v.Events), stuck(v)
@@ -124,8 +123,7 @@ func orphan(e *history.Event, i int, a *history.Attempt, deadline int64) Violati
 	return v
 }
 
-// PlannedFaults finds faults of a plan that never began. A run without its faults has shown
-// nothing.
+// PlannedFaults finds faults of a plan that never began. A run without its faults has shown nothing.
 func PlannedFaults(v *history.View, planned []string) []Violation {
 	fired := FaultsFired(v)
 	var out []Violation

@@ -19,8 +19,7 @@ func Names() []string {
 	return []string{
 		NameOverlap, NameTokenOrder, NameTokens, NameContinuity, NameForeignRelease, NameDoneAfterBound, NameOrphan,
 		NameRegister, NameAvailability, NameLiveness, NameRecovery, NameReentry, NameSharing, NameKept, NameOutage,
-		NameOperations,
-		NameContext, NameService, NamePace, NameVictims, NameValidity, NameFaults, NameLeak, NameGrowth, NameReleased,
-		NameOwner, NameKeyspace,
+		NameOperations, NameContext, NameService, NamePace, NameVictims, NameValidity, NameFaults, NameLeak,
+		NameGrowth, NameReleased, NameOwner, NameKeyspace,
 	}
 }

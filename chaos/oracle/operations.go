@@ -46,11 +46,9 @@ type Operated struct {
 func Operations(v *history.View, settle time.Duration, atLeast float64) (o Operated, found []Violation) {
 	j := operations{v: v, reach: newReach(v), settle: int64(settle), paused: pauses(v)}
 	j.slow = slowed(v, j.settle)
-	for i := range v.Attempts {
-		if a := &v.Attempts[i]; a.Granted() {
-			j.hold(a)
-			j.calls(a)
-		}
+	for a := range v.Holds() {
+		j.hold(a)
+		j.calls(a)
 	}
 	for _, t := range []struct {
 		Tally

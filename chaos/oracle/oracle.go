@@ -1,9 +1,8 @@
 // Package oracle judges histories. Each oracle is a pure function from a history to the violations it finds; none
 // looks at a clock, a server or the code that was run, so that the simulator and the chaos harness share them.
 //
-// The comment of each oracle says which events it needs. An oracle finds nothing in a history that
-// lacks these events. Its caller must make sure that they are there (see [PlannedFaults] for
-// faults), or the verdict is empty.
+// The comment of each oracle says which events it needs. An oracle finds nothing in a history that lacks these events.
+// Its caller must make sure that they are there (see [PlannedFaults] for faults), or the verdict is empty.
 package oracle
 
 import (
@@ -51,9 +50,18 @@ type Violation struct {
 // String is the oracle's name and the sentence.
 func (v Violation) String() string { return v.Oracle + ": " + v.Text }
 
-// Safety runs the oracles that need no tuning for any run: overlap, extension continuity, foreign
-// release and token order. A history without their violations, and with every Done in time
-// (DoneAfterBound), is safe.
+// NamesOf returns the names of the oracles that have found these violations, each once.
+func NamesOf(found []Violation) (names []string) {
+	for _, v := range found {
+		if !slices.Contains(names, v.Oracle) {
+			names = append(names, v.Oracle)
+		}
+	}
+	return names
+}
+
+// Safety runs the oracles that need no tuning for any run: overlap, extension continuity, foreign release and token
+// order. A history without their violations, and with every Done in time (DoneAfterBound), is safe.
 func Safety(v *history.View) []Violation {
 	return slices.Concat(Overlap(v), ExtensionContinuity(v), ForeignRelease(v), TokenOrder(v))
 }

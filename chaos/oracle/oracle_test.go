@@ -45,8 +45,7 @@ func judge(t *testing.T, trials []trial, name string, check func(*history.View) 
 func TestTwoHoldersAtOnceAreFound(t *testing.T) {
 	judge(t, []trial{
 		{"one after the other", func(h *tape) {
-			a := h.hold(1, history.Plain, 0, 2, 100)
-			h.release(a, 50, 52)
+			h.release(h.hold(1, history.Plain, 0, 2, 100), 50, 52)
 			h.hold(2, history.Plain, 10, 51, 150)
 		}, 0},
 		{"taken at the very bound", func(h *tape) {
@@ -64,7 +63,7 @@ func TestTwoHoldersAtOnceAreFound(t *testing.T) {
 		}, 1},
 		{"done closed early", func(h *tape) {
 			a := h.hold(1, history.Plain, 0, 2, 100)
-			h.add(40, history.Event{Type: history.DoneClosed, Attempt: a})
+			h.done(a, 40)
 			h.hold(2, history.Plain, 10, 41, 200)
 		}, 0},
 		{"granted after its own bound", func(h *tape) {
@@ -171,40 +170,29 @@ func everyPair(v *history.View) int {
 
 func TestAHolderThatLearnsOfItsEndTooLateIsFound(t *testing.T) {
 	const slack = 10 * time.Millisecond
+	// renewal is one that a holder notices at some time, after it had looked before then.
+	renewal := func(seen, until, before int64, note string) func(h *tape) {
+		return func(h *tape) {
+			a := h.hold(1, history.Plain, 0, 2, 100)
+			h.add(seen, history.Event{
+				Type: history.ExtendReturn, Attempt: a, Outcome: history.Acquired, Until: until * ms, TTL: 100 * ms,
+				Note: note, Value: before * ms,
+			})
+			h.release(a, seen+30, seen+31)
+		}
+	}
 	judge(t, []trial{
-		{"closed at the bound", func(h *tape) {
-			h.add(100, history.Event{Type: history.DoneClosed, Attempt: h.hold(1, history.Plain, 0, 2, 100)})
-		}, 0},
-		{"closed within the tolerance", func(h *tape) {
-			h.add(110, history.Event{Type: history.DoneClosed, Attempt: h.hold(1, history.Plain, 0, 2, 100)})
-		}, 0},
-		{"closed late", func(h *tape) {
-			h.add(111, history.Event{Type: history.DoneClosed, Attempt: h.hold(1, history.Plain, 0, 2, 100)})
-		}, 1},
+		{"closed at the bound", func(h *tape) { h.done(h.hold(1, history.Plain, 0, 2, 100), 100) }, 0},
+		{"closed within the tolerance", func(h *tape) { h.done(h.hold(1, history.Plain, 0, 2, 100), 110) }, 0},
+		{"closed late", func(h *tape) { h.done(h.hold(1, history.Plain, 0, 2, 100), 111) }, 1},
 		{"never closed", func(h *tape) {
 			h.hold(1, history.Plain, 0, 2, 100)
 			h.mark(500, history.Healed, history.Everyone)
 		}, 1},
 		{"history ends before the bound", func(h *tape) { h.hold(1, history.Plain, 0, 2, 100) }, 0},
-		{"released before", func(h *tape) {
-			h.release(h.hold(1, history.Plain, 0, 2, 100), 50, 300)
-		}, 0},
-		{"renewed in time and seen late", func(h *tape) {
-			a := h.hold(1, history.Plain, 0, 2, 100)
-			h.add(110, history.Event{
-				Type: history.ExtendReturn, Attempt: a, Outcome: history.Acquired, Until: 180 * ms, TTL: 100 * ms,
-				Note: history.NoteSeen,
-			})
-			h.release(a, 150, 151)
-		}, 0},
-		{"renewed too late", func(h *tape) {
-			a := h.hold(1, history.Plain, 0, 2, 100)
-			h.add(120, history.Event{
-				Type: history.ExtendReturn, Attempt: a, Outcome: history.Acquired, Until: 210 * ms, TTL: 100 * ms,
-				Note: history.NoteSeen,
-			})
-			h.release(a, 150, 151)
-		}, 1},
+		{"released before", func(h *tape) { h.release(h.hold(1, history.Plain, 0, 2, 100), 50, 300) }, 0},
+		{"renewed in time and seen late", renewal(110, 180, 0, history.NoteSeen), 0},
+		{"renewed too late", renewal(120, 210, 0, history.NoteSeen), 1},
 		{"closed late after renewals that nobody looked at", func(h *tape) {
 			a := h.hold(1, history.Plain, 0, 2, 100, renewed)
 			h.add(250, history.Event{Type: history.DoneClosed, Attempt: a, Value: 161 * ms})
@@ -213,52 +201,30 @@ func TestAHolderThatLearnsOfItsEndTooLateIsFound(t *testing.T) {
 			a := h.hold(1, history.Plain, 0, 2, 100, renewed)
 			h.add(250, history.Event{Type: history.DoneClosed, Attempt: a, Value: 160 * ms})
 		}, 1},
-		{"renewed while nobody looked", func(h *tape) {
-			a := h.hold(1, history.Plain, 0, 2, 100)
-			h.add(160, history.Event{
-				Type: history.ExtendReturn, Attempt: a, Outcome: history.Acquired, Until: 210 * ms, TTL: 100 * ms,
-				Note: history.NoteSeen, Value: 71 * ms,
-			})
-			h.release(a, 180, 181)
-		}, 0},
-		{"renewed too late for one who looked", func(h *tape) {
-			a := h.hold(1, history.Plain, 0, 2, 100)
-			h.add(160, history.Event{
-				Type: history.ExtendReturn, Attempt: a, Outcome: history.Acquired, Until: 210 * ms, TTL: 100 * ms,
-				Note: history.NoteSeen, Value: 70 * ms,
-			})
-			h.release(a, 180, 181)
-		}, 1},
-		{"renewed and told too late", func(h *tape) {
-			a := h.hold(1, history.Plain, 0, 2, 100)
-			h.add(110,
-				history.Event{
-					Type: history.ExtendReturn, Attempt: a, Outcome: history.Acquired, Until: 180 * ms,
-					TTL: 100 * ms,
-				})
-			h.release(a, 150, 151)
-		}, 1},
+		{"renewed while nobody looked", renewal(160, 210, 71, history.NoteSeen), 0},
+		{"renewed too late for one who looked", renewal(160, 210, 70, history.NoteSeen), 1},
+		{"renewed and told too late", renewal(110, 180, 0, ""), 1},
 		{"extended in time", func(h *tape) {
 			a := h.hold(1, history.Plain, 0, 2, 100)
 			h.extend(a, 50, 60, 200)
-			h.add(200, history.Event{Type: history.DoneClosed, Attempt: a})
+			h.done(a, 200)
 		}, 0},
 		{"an extension after the bound does not count", func(h *tape) {
 			a := h.hold(1, history.Plain, 0, 2, 100)
 			h.extend(a, 50, 101, 200)
-			h.add(200, history.Event{Type: history.DoneClosed, Attempt: a})
+			h.done(a, 200)
 		}, 1},
 		{"paused over the bound", func(h *tape) {
 			a := h.hold(1, history.Plain, 0, 2, 100)
 			h.mark(50, history.Paused, 1)
 			h.mark(300, history.Resumed, 1)
-			h.add(305, history.Event{Type: history.DoneClosed, Attempt: a})
+			h.done(a, 305)
 		}, 0},
 		{"somebody else paused over the bound", func(h *tape) {
 			a := h.hold(1, history.Plain, 0, 2, 100)
 			h.mark(50, history.Paused, 2)
 			h.mark(300, history.Resumed, 2)
-			h.add(305, history.Event{Type: history.DoneClosed, Attempt: a})
+			h.done(a, 305)
 		}, 1},
 		{"a library without Done", func(h *tape) {
 			h.hold(1, history.Plain, 0, 2, 100, noDone)

@@ -12,8 +12,7 @@ import (
 // NameOutage is the name of Outage.
 const NameOutage = "outage"
 
-// outageShare is the least share, in an outage, of the time with wanted keys that these keys stay
-// free.
+// outageShare is the least share, in an outage, of the time with wanted keys that these keys stay free.
 const outageShare = 0.6
 
 // Outage finds faults that make a lock useless: clients that can reach a majority ask for free
@@ -39,8 +38,8 @@ func Outage(v *history.View, patience, bound, gap time.Duration) []Violation {
 	on[anyFault] = merge(slices.Concat(slices.Collect(maps.Values(on))...), 0)
 	wanted, dead, count := make(map[string]int64), make(map[string]int64), make(map[string]int)
 	longest := make(map[string]Violation)
-	eachWanted(v, gap, func(key string, attempts []int, asked, free []window) {
-		left := intersect(free, leftovers(v, attempts, faults))
+	eachWanted(v, gap, func(key string, attempts []*history.Attempt, asked, free []window) {
+		left := intersect(free, leftovers(attempts, faults))
 		asked, free = subtract(asked, left), subtract(free, left)
 		for name, times := range on {
 			wanted[name] += length(subtract(intersect(asked, times), still))
@@ -77,10 +76,9 @@ func Outage(v *history.View, patience, bound, gap time.Duration) []Violation {
 
 // leftovers returns the times when keys of holds may be left on some masters, because a fault came on between the
 // request for the hold and the end of its release.
-func leftovers(v *history.View, attempts []int, faults []window) []window {
+func leftovers(attempts []*history.Attempt, faults []window) []window {
 	var out []window
-	for _, i := range attempts {
-		a := &v.Attempts[i]
+	for _, a := range attempts {
 		if !a.Granted() {
 			continue
 		}
@@ -103,8 +101,7 @@ const (
 	noFault  = "no fault"
 )
 
-// faultTimes returns the times when each fault was on, on any target. A fault that was not healed
-// is on until the end.
+// faultTimes returns the times when each fault was on, on any target. A fault that was not healed is on until the end.
 func faultTimes(v *history.View) map[string][]window {
 	out, since, count := make(map[string][]window), make(map[string]int64), make(map[string]int)
 	for i := range v.Events {

@@ -104,7 +104,7 @@ func TestHazard128ALockThatIsDeadWhileAFaultIsOnIsFound(t *testing.T) {
 		}, 0},
 		{"masters answered late", func(h *tape) {
 			h.fault("kill", 0, 4*second)
-			h.add(second, history.Event{Type: history.Slow, Client: history.Everyone, Value: 3 * second * ms})
+			h.slow(second, 4*second, 0)
 			h.fail(1, history.Cancelled, 0, 4*second, 20*second)
 		}, 0},
 		{"without a fault, once", func(h *tape) { h.fail(1, history.Cancelled, 0, 4*second, 20*second) }, 0},
@@ -114,6 +114,14 @@ func TestHazard128ALockThatIsDeadWhileAFaultIsOnIsFound(t *testing.T) {
 	}, oracle.NameOutage, func(v *history.View) []oracle.Violation {
 		return oracle.Outage(v, 750*time.Millisecond, 1500*time.Millisecond, 50*time.Millisecond)
 	})
+}
+
+// operations returns the certain violations, or the unknown ones.
+func operations(unknown bool) func(*history.View) []oracle.Violation {
+	return func(v *history.View) []oracle.Violation {
+		_, found := oracle.Operations(v, time.Second, 0.8)
+		return slices.DeleteFunc(found, func(x oracle.Violation) bool { return x.Unknown != unknown })
+	}
 }
 
 func TestHazard129And133OperationsThatNeverWorkAreFound(t *testing.T) {
@@ -127,6 +135,9 @@ func TestHazard129And133OperationsThatNeverWorkAreFound(t *testing.T) {
 				write(h)
 			}
 		}
+	}
+	failed := func(h *tape) {
+		ended(h, history.ReleaseCall, history.Failed, h.hold(1, history.Plain, 2000, 2002, 2700), 2500, 2505)
 	}
 	release := func(outcome history.Outcome, before func(h *tape, id uint64)) func(h *tape) {
 		return repeated(5, func(h *tape) {
@@ -144,9 +155,7 @@ func TestHazard129And133OperationsThatNeverWorkAreFound(t *testing.T) {
 		{"a release that ends with its context", repeated(5, func(h *tape) {
 			ended(h, history.ReleaseCall, history.Cancelled, h.hold(1, history.Plain, 2000, 2002, 2700), 2500, 12500)
 		}), 1},
-		{"lost before", release(history.Held, func(h *tape, id uint64) {
-			h.add(2400, history.Event{Type: history.DoneClosed, Attempt: id})
-		}), 0},
+		{"lost before", release(history.Held, func(h *tape, id uint64) { h.done(id, 2400) }), 0},
 		{"too late", func(h *tape) {
 			ended(h, history.ReleaseCall, history.Held, h.hold(1, history.Plain, 2000, 2002, 3000), 2990, 3001)
 		}, 0},
@@ -158,35 +167,27 @@ func TestHazard129And133OperationsThatNeverWorkAreFound(t *testing.T) {
 		}, 0},
 		{"the machine stood still", release(history.Failed, func(h *tape, _ uint64) { h.stall(2490, 2510) }), 0},
 		{"one in ten", func(h *tape) {
-			for range 9 {
-				release(history.Acquired, nil)(h)
-			}
+			repeated(9, release(history.Acquired, nil))(h)
 			release(history.Failed, nil)(h)
 		}, 0},
-		{"four of four", repeated(4, func(h *tape) {
-			ended(h, history.ReleaseCall, history.Failed, h.hold(1, history.Plain, 2000, 2002, 2700), 2500, 2505)
-		}), 0},
+		{"four of four", repeated(4, failed), 0},
 		{"two of five", func(h *tape) {
 			repeated(3, release(history.Acquired, nil))(h)
-			repeated(2, func(h *tape) {
-				ended(h, history.ReleaseCall, history.Failed, h.hold(1, history.Plain, 2000, 2002, 2700), 2500, 2505)
-			})(h)
+			repeated(2, failed)(h)
 		}, 0},
-		{"masters answered late", release(history.NoQuorum, func(h *tape, _ uint64) {
-			h.add(2495, history.Event{Type: history.Slow, Client: history.Everyone, Value: 6 * ms})
-		}), 0},
+		{"masters answered late", release(history.NoQuorum, func(h *tape, _ uint64) { h.slow(2495, 2501, 0) }), 0},
 		{"masters answered late before", release(history.NoQuorum, func(h *tape, _ uint64) {
-			h.add(2400, history.Event{Type: history.Slow, Client: history.Everyone, Value: 60 * ms})
+			h.slow(2400, 2460, 0)
 		}), 1},
 		{"Done closes early", repeated(5, func(h *tape) {
-			h.add(2005, history.Event{Type: history.DoneClosed, Attempt: h.hold(1, history.Plain, 2000, 2002, 3000)})
+			h.done(h.hold(1, history.Plain, 2000, 2002, 3000), 2005)
 		}), 1},
 		{"Done closes early, without a majority", repeated(5, func(h *tape) {
 			h.mark(1500, history.MajorityLost, 1)
-			h.add(2005, history.Event{Type: history.DoneClosed, Attempt: h.hold(1, history.Plain, 2000, 2002, 3000)})
+			h.done(h.hold(1, history.Plain, 2000, 2002, 3000), 2005)
 		}), 0},
 		{"Done closes at its bound", repeated(5, func(h *tape) {
-			h.add(2950, history.Event{Type: history.DoneClosed, Attempt: h.hold(1, history.Plain, 2000, 2002, 3000)})
+			h.done(h.hold(1, history.Plain, 2000, 2002, 3000), 2950)
 		}), 0},
 		{"an extension that errors", release(history.Acquired, func(h *tape, id uint64) {
 			ended(h, history.ExtendCall, history.Failed, id, 2100, 2105)
@@ -197,14 +198,9 @@ func TestHazard129And133OperationsThatNeverWorkAreFound(t *testing.T) {
 		{"an extension that its caller gave up", release(history.Acquired, func(h *tape, id uint64) {
 			ended(h, history.ExtendCall, history.Cancelled, id, 2100, 2105)
 		}), 0},
-	}, oracle.NameOperations, func(v *history.View) []oracle.Violation {
-		_, found := oracle.Operations(v, time.Second, 0.8)
-		return slices.DeleteFunc(found, func(x oracle.Violation) bool { return x.Unknown })
-	})
+	}, oracle.NameOperations, operations(false))
 	judge(t, []trial{
-		{"four of four releases failed, which may be chance", repeated(4, func(h *tape) {
-			ended(h, history.ReleaseCall, history.Failed, h.hold(1, history.Plain, 2000, 2002, 2700), 2500, 2505)
-		}), 1},
+		{"four of four releases failed, which may be chance", repeated(4, failed), 1},
 		{"none of ten could be judged", func(h *tape) {
 			h.mark(100, history.MajorityLost, 1)
 			repeated(2, release(history.Failed, nil))(h)
@@ -225,8 +221,5 @@ func TestHazard129And133OperationsThatNeverWorkAreFound(t *testing.T) {
 		}), 1},
 		{"all failed", release(history.Failed, nil), 0},
 		{"all worked", release(history.Acquired, nil), 0},
-	}, oracle.NameOperations, func(v *history.View) []oracle.Violation {
-		_, found := oracle.Operations(v, time.Second, 0.8)
-		return slices.DeleteFunc(found, func(x oracle.Violation) bool { return !x.Unknown })
-	})
+	}, oracle.NameOperations, operations(true))
 }

@@ -11,42 +11,46 @@ import (
 // span is the time when a client believed that it held a lock, end not included.
 type span struct {
 	start, end int64
-	attempt    int
+	hold       *history.Attempt
 	// until reports whether the span ends at the bound, and not because the holder stopped acting.
 	until bool
 }
 
 // Overlap finds holds of one key that exclude each other and were held at the same time.
 //
-// A hold lasts from the return of its acquisition until its bound, or until its holder stops acting
-// (release call, Done, Stopped) if that is earlier. An extension that returned after the old bound
-// begins a new span: the time in between belonged to no client. Shared holds do not exclude each
-// other, nor do reentrant holds of one owner.
+// A hold lasts from the return of its acquisition until its bound, or until its holder stops acting (release call,
+// Done, Stopped) if that is earlier. An extension that returned after the old bound begins a new span: the time in
+// between belonged to no client. Shared holds do not exclude each other, nor do reentrant holds of one owner.
 //
 // The sweep takes n log n in the number of holds. It reports at most one violation for each hold, with the one
 // before it that lasts longest, so that one broken hold does not bury the report.
 func Overlap(v *history.View) []Violation {
 	var out []Violation
 	var spans []span
-	v.ByKey(func(key string, attempts []int) {
-		spans = spans[:0]
-		for _, i := range attempts {
-			spans = appendSpans(spans, &v.Attempts[i], i)
-		}
-		slices.SortFunc(spans, func(a, b span) int {
-			return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.attempt, b.attempt))
-		})
-		out = append(out, sweep(v, key, spans)...)
-	})
+	for key, attempts := range v.ByKey() {
+		spans = spansOf(spans[:0], attempts)
+		out = append(out, sweep(key, spans)...)
+	}
 	return out
 }
 
-func appendSpans(spans []span, a *history.Attempt, i int) []span {
+// spansOf adds the spans of attempts, in the order of their times.
+func spansOf(spans []span, attempts []*history.Attempt) []span {
+	for _, a := range attempts {
+		spans = appendSpans(spans, a)
+	}
+	slices.SortFunc(spans, func(a, b span) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.hold.CallEvent, b.hold.CallEvent))
+	})
+	return spans
+}
+
+func appendSpans(spans []span, a *history.Attempt) []span {
 	if !a.Granted() {
 		return spans
 	}
 	stop := a.StopsActing()
-	s := span{start: a.Return, end: a.Until, attempt: i, until: true}
+	s := span{start: a.Return, end: a.Until, hold: a, until: true}
 	for x := range a.Extensions {
 		e := &a.Extensions[x]
 		if !e.OK {
@@ -54,7 +58,7 @@ func appendSpans(spans []span, a *history.Attempt, i int) []span {
 		}
 		if e.Return > s.end {
 			spans = appendSpan(spans, s, stop)
-			s = span{start: e.Return, end: e.Until, attempt: i, until: true}
+			s = span{start: e.Return, end: e.Until, hold: a, until: true}
 			continue
 		}
 		s.end = max(s.end, e.Until)
@@ -76,13 +80,13 @@ func appendSpan(spans []span, s span, stop int64) []span {
 // can be in conflict with.
 type longest struct{ first, second span }
 
-func (l *longest) add(v *history.View, s span) {
+func (l *longest) add(s span) {
 	switch {
 	case s.end <= l.first.end:
-		if s.end > l.second.end && !sameHolder(v, s, l.first) {
+		if s.end > l.second.end && !sameHolder(s.hold, l.first.hold) {
 			l.second = s
 		}
-	case l.first.end > 0 && !sameHolder(v, s, l.first):
+	case l.first.end > 0 && !sameHolder(s.hold, l.first.hold):
 		l.first, l.second = s, l.first
 	default:
 		l.first = s
@@ -90,39 +94,35 @@ func (l *longest) add(v *history.View, s span) {
 }
 
 // against returns the longest-lasting span of another holder than s's.
-func (l *longest) against(v *history.View, s span) span {
-	if l.first.end > 0 && sameHolder(v, s, l.first) {
+func (l *longest) against(s span) span {
+	if l.first.end > 0 && sameHolder(s.hold, l.first.hold) {
 		return l.second
 	}
 	return l.first
 }
 
-func sameHolder(v *history.View, s, t span) bool {
-	if s.attempt == t.attempt {
-		return true
-	}
-	a, b := &v.Attempts[s.attempt], &v.Attempts[t.attempt]
-	return a.Kind == history.Reentrant && b.Kind == history.Reentrant && a.Owner != "" && a.Owner == b.Owner
+func sameHolder(a, b *history.Attempt) bool {
+	return a == b || a.Kind == history.Reentrant && b.Kind == history.Reentrant && a.Owner != "" && a.Owner == b.Owner
 }
 
-func sweep(v *history.View, key string, spans []span) []Violation {
+func sweep(key string, spans []span) []Violation {
 	var out []Violation
 	var exclusive, shared longest
 	for _, s := range spans {
-		reads := v.Attempts[s.attempt].Kind == history.Shared
-		other := exclusive.against(v, s)
+		reads := s.hold.Kind == history.Shared
+		other := exclusive.against(s)
 		if !reads {
-			if o := shared.against(v, s); o.end > other.end {
+			if o := shared.against(s); o.end > other.end {
 				other = o
 			}
 		}
 		if other.end > s.start {
-			out = append(out, overlapping(v, key, other, s))
+			out = append(out, overlapping(key, other, s))
 		}
 		if reads {
-			shared.add(v, s)
+			shared.add(s)
 		} else {
-			exclusive.add(v, s)
+			exclusive.add(s)
 		}
 	}
 	return out
@@ -132,22 +132,21 @@ func sweep(v *history.View, key string, spans []span) []Violation {
 // locks nothing looks like any other.
 func Contested(v *history.View) bool {
 	contested := false
-	v.ByKey(func(_ string, attempts []int) {
+	for _, attempts := range v.ByKey() {
 		var last *history.Attempt // the hold that lasts longest
-		for _, i := range attempts {
-			a := &v.Attempts[i]
+		for _, a := range attempts {
 			contested = contested || last != nil && last.End() > a.Call && last.Return < v.Asks(a) &&
 				(last.Client != a.Client || last.Worker != a.Worker)
 			if a.Granted() && (last == nil || a.End() > last.End()) {
 				last = a
 			}
 		}
-	})
+	}
 	return contested
 }
 
-func overlapping(v *history.View, key string, first, second span) Violation {
-	a, b := &v.Attempts[first.attempt], &v.Attempts[second.attempt]
+func overlapping(key string, first, second span) Violation {
+	a, b := first.hold, second.hold
 	leaves := "stops at"
 	if first.until {
 		leaves = "believes in it until"

@@ -23,9 +23,8 @@ func Pace(v *history.View, bound, settle time.Duration) []Violation {
 	reach, paused := newReach(v), pauses(v)
 	late := slowed(v, int64(settle))
 	acquired, released, extended := pace{what: "acquisitions"}, pace{what: "releases"}, pace{what: "extensions"}
-	v.ByKey(func(_ string, attempts []int) {
-		for _, i := range attempts {
-			a := &v.Attempts[i]
+	for _, attempts := range v.ByKey() {
+		for _, a := range attempts {
 			try := a.Wait == 0 && a.Patience == 0
 			if !a.Granted() && !try || a.Lock != 0 {
 				continue
@@ -37,7 +36,7 @@ func Pace(v *history.View, bound, settle time.Duration) []Violation {
 			}
 			asked := v.Asks(a)
 			if ended(a.Outcome, a.Call, asked, bound) && fair(a.Call, asked) {
-				acquired.add(a, a.Call, asked, bound, func() bool { return try || !contended(v, attempts, a) })
+				acquired.add(a, a.Call, asked, bound, func() bool { return try || !contended(attempts, a) })
 			}
 			for _, x := range a.Extensions {
 				end := min(x.Return, a.Stopped, v.End)
@@ -49,7 +48,7 @@ func Pace(v *history.View, bound, settle time.Duration) []Violation {
 				released.add(a, a.ReleaseCall, a.ReleaseReturn, bound, func() bool { return true })
 			}
 		}
-	})
+	}
 	return slices.Concat(acquired.finding(bound), extended.finding(bound), released.finding(bound))
 }
 

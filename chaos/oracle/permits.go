@@ -1,10 +1,8 @@
 package oracle
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
@@ -17,36 +15,29 @@ import (
 // one of your own.
 func AtMost(v *history.View, n int) []Violation {
 	var out []Violation
-	v.ByKey(func(key string, attempts []int) {
-		var spans, held []span
-		for _, i := range attempts {
-			spans = appendSpans(spans, &v.Attempts[i], i)
-		}
-		slices.SortFunc(spans, func(a, b span) int {
-			return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.attempt, b.attempt))
-		})
-		for _, s := range spans {
+	for key, attempts := range v.ByKey() {
+		var held []span
+		for _, s := range spansOf(nil, attempts) {
 			held = append(slices.DeleteFunc(held, func(h span) bool { return h.end <= s.start }), s)
 			if len(held) > n {
-				out = append(out, tooMany(v, key, n, held))
+				out = append(out, tooMany(key, n, held))
 			}
 		}
-	})
+	}
 	return out
 }
 
 // tooMany describes a set of holds with one hold too many, the last.
-func tooMany(v *history.View, key string, n int, held []span) Violation {
+func tooMany(key string, n int, held []span) Violation {
 	last := held[len(held)-1]
 	violation := Violation{Key: key, At: last.start}
 	until := last.end
 	for _, s := range held {
-		a := &v.Attempts[s.attempt]
-		violation.Attempts, violation.Events = append(violation.Attempts, a.ID), append(violation.Events, a.ReturnEvent)
+		violation.Attempts = append(violation.Attempts, s.hold.ID)
+		violation.Events = append(violation.Events, s.hold.ReturnEvent)
 		until = min(until, s.end)
 	}
 	violation.Text = fmt.Sprintf("%q was held %d times from %s on, for %v, and %d times are allowed: the last by %s",
-		key, len(held), at(last.start),
-		time.Duration(until-last.start).Round(time.Microsecond), n, holder(&v.Attempts[last.attempt]))
+		key, len(held), at(last.start), took(until-last.start), n, holder(last.hold))
 	return violation
 }

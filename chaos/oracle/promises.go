@@ -47,8 +47,7 @@ func Contexts(v *history.View, within time.Duration) []Violation {
 		return nil
 	}
 	late.Text = fmt.Sprintf("%d of %d acquisitions went on for more than %v after the context of their caller had "+
-		"ended; the first: %s", len(late.Attempts),
-		overdue, within, late.Text)
+		"ended; the first: %s", len(late.Attempts), overdue, within, late.Text)
 	return []Violation{late}
 }
 
@@ -84,8 +83,7 @@ func Starved(v *history.View, bound time.Duration) []Violation {
 		out = append(out, Violation{
 			Oracle: NameService, At: asked[client][0].from,
 			Text: fmt.Sprintf("client %d got nothing, although it asked for %s with a majority in reach (bound %v); "+
-				"every other client got %d holds or more",
-				client, took(waited), bound, least),
+				"every other client got %d holds or more", client, took(waited), bound, least),
 		})
 	}
 	return append(out, overtaken(v, reach, still, bound)...)
@@ -93,10 +91,9 @@ func Starved(v *history.View, bound time.Duration) []Violation {
 
 // grantedIn counts the acquisitions that succeeded in these times.
 func grantedIn(v *history.View, times []window) (n int) {
-	for i := range v.Attempts {
-		a := &v.Attempts[i]
+	for a := range v.Holds() {
 		in := func(w window) bool { return w.from < a.Return && a.Return < w.to }
-		if a.Granted() && !a.Quiet && slices.ContainsFunc(times, in) {
+		if !a.Quiet && slices.ContainsFunc(times, in) {
 			n++
 		}
 	}
@@ -107,9 +104,8 @@ func grantedIn(v *history.View, times []window) (n int) {
 // that asked for the key got it at least ten times. Workers of the same client that got nothing do not count: they
 // may wait for the same reason. Readers may overtake a writer. A lock over several keys may wait for another key.
 func overtaken(v *history.View, reach *reach, still standstill, bound time.Duration) (out []Violation) {
-	v.ByKey(func(key string, attempts []int) {
-		for _, i := range attempts {
-			a := &v.Attempts[i]
+	for key, attempts := range v.ByKey() {
+		for _, a := range attempts {
 			w := window{a.Call, v.Asks(a)}
 			if w.to-w.from <= int64(bound) || a.Lock != 0 || a.Kind == history.Exclusive {
 				continue
@@ -126,17 +122,18 @@ func overtaken(v *history.View, reach *reach, still standstill, bound time.Durat
 					"less fair than a choice at random", holder(a), key, took(waited), bound, others, grants, least),
 			})
 		}
-	})
+	}
 	return out
 }
 
 // overtakers counts the other workers that asked in w for the key of a, and how often they got it; each got it at least
 // so often.
-func overtakers(v *history.View, attempts []int, a *history.Attempt, w window) (least, others, grants int) {
+func overtakers(v *history.View, attempts []*history.Attempt, a *history.Attempt, w window) (
+	least, others, grants int,
+) {
 	type worker struct{ client, number int }
 	got := make(map[worker]int)
-	for _, i := range attempts {
-		b := &v.Attempts[i]
+	for _, b := range attempts {
 		who := worker{b.Client, b.Worker}
 		if who == (worker{a.Client, a.Worker}) || b.Call >= w.to || v.Asks(b) <= w.from {
 			continue

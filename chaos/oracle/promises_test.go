@@ -11,43 +11,34 @@ import (
 func TestHazard137AnAcquisitionThatIgnoresItsContextIsFound(t *testing.T) {
 	asks := func(h *tape, at, patience, took int64, outcome history.Outcome) {
 		h.ids++
-		h.add(at,
-			history.Event{Type: history.AcquireCall, Client: 1, Attempt: h.ids, Key: "k", Patience: patience * ms})
+		e := history.Event{Type: history.AcquireCall, Client: 1, Attempt: h.ids, Key: "k", Patience: patience * ms}
+		h.add(at, e)
 		h.add(at+took, history.Event{Type: history.AcquireReturn, Client: 1, Attempt: h.ids, Outcome: outcome})
 	}
+	fourTimes := func(h *tape, patience, took int64, outcome history.Outcome) {
+		for n := range int64(4) {
+			asks(h, 1000*n, patience, took, outcome)
+		}
+	}
 	judge(t, []trial{
-		{"it ends with its context", func(h *tape) {
-			for n := range int64(4) {
-				asks(h, 1000*n, 10, 15, history.Cancelled)
-			}
-		}, 0},
-		{"it goes on", func(h *tape) {
-			for n := range int64(4) {
-				asks(h, 1000*n, 10, 900, history.Acquired)
-			}
-		}, 1},
+		{"it ends with its context", func(h *tape) { fourTimes(h, 10, 15, history.Cancelled) }, 0},
+		{"it goes on", func(h *tape) { fourTimes(h, 10, 900, history.Acquired) }, 1},
 		{"two of four go on", func(h *tape) {
 			asks(h, 0, 10, 15, history.Cancelled)
 			asks(h, 500, 10, 15, history.Cancelled)
 			asks(h, 1000, 10, 900, history.Acquired)
 			asks(h, 2000, 10, 900, history.Acquired)
 		}, 0},
-		{"there was no end to wait for", func(h *tape) {
-			for n := range int64(4) {
-				asks(h, 1000*n, 0, 900, history.Acquired)
-			}
-		}, 0},
+		{"there was no end to wait for", func(h *tape) { fourTimes(h, 0, 900, history.Acquired) }, 0},
 		{"the machine stood still", func(h *tape) {
 			for n := range int64(4) {
 				h.stall(1000*n+20, 1000*n+880)
-				asks(h, 1000*n, 10, 900, history.Acquired)
 			}
+			fourTimes(h, 10, 900, history.Acquired)
 		}, 0},
 		{"the client stood still", func(h *tape) {
 			h.mark(0, history.Paused, 1)
-			for n := range int64(4) {
-				asks(h, 1000*n, 10, 900, history.Acquired)
-			}
+			fourTimes(h, 10, 900, history.Acquired)
 			h.mark(5000, history.Resumed, 1)
 		}, 0},
 	}, oracle.NameContext, func(v *history.View) []oracle.Violation { return oracle.Contexts(v, 350*time.Millisecond) })

@@ -13,19 +13,17 @@ const NameReentry = "reentry"
 // mostRefused is the share of the entries of owners that may be refused: the masters in reach may not have the hold.
 const mostRefused = 0.5
 
-// Reentry finds owners of a reentrant lock that asked for it again while they held it, could reach
-// a majority, and waited longer than bound, although only they themselves held the lock. Waiting
-// until the first hold has expired is a deadlock that the ttl ended. Two kinds of time do not count:
-// the machine or the client stood still, or a master answered the harness too late for a lock
-// ([history.Slow]). Reentry also finds that most of these owners are refused.
+// Reentry finds owners of a reentrant lock that asked for it again while they held it, could reach a majority, and
+// waited longer than bound, although only they themselves held the lock. Waiting until the first hold has expired is a
+// deadlock that the ttl ended. Two kinds of time do not count: the machine or the client stood still, or a master
+// answered the harness too late for a lock ([history.Slow]). Reentry also finds that most of these owners are refused.
 func Reentry(v *history.View, bound time.Duration) []Violation {
 	var out []Violation
 	reach, still := newReach(v), standstill{stuck(v), pauses(v)}
 	asked, refused := 0, Violation{Oracle: NameReentry}
-	v.ByKey(func(key string, attempts []int) {
+	for key, attempts := range v.ByKey() {
 		held := make(map[string]*history.Attempt)
-		for _, i := range attempts {
-			a := &v.Attempts[i]
+		for _, a := range attempts {
 			if a.Kind != history.Reentrant || a.Owner == "" {
 				continue
 			}
@@ -48,15 +46,13 @@ func Reentry(v *history.View, bound time.Duration) []Violation {
 				continue
 			}
 			out = append(out, Violation{
-				Oracle: NameReentry, Key: key, At: a.Call, Attempts: []uint64{first.ID, a.ID}, Events: []int{
-					first.ReturnEvent, a.CallEvent,
-				},
+				Oracle: NameReentry, Key: key, At: a.Call, Attempts: []uint64{first.ID, a.ID},
+				Events: []int{first.ReturnEvent, a.CallEvent},
 				Text: fmt.Sprintf("%q: %s asked at %s to enter again and waited %s of the time in which attempt %d "+
-					"of the same owner held it",
-					key, holder(a), at(a.Call), took(waited), first.ID),
+					"of the same owner held it", key, holder(a), at(a.Call), took(waited), first.ID),
 			})
 		}
-	})
+	}
 	if beyondChance(len(refused.Attempts), asked, mostRefused) {
 		refused.Text = fmt.Sprintf("%d of %d acquisitions by an owner that held the key were refused, as if another "+
 			"owner held it", len(refused.Attempts), asked)
@@ -70,10 +66,9 @@ func Reentry(v *history.View, bound time.Duration) []Violation {
 // other.
 func OneOwner(v *history.View) []Violation {
 	var out []Violation
-	v.ByKey(func(key string, attempts []int) {
+	for key, attempts := range v.ByKey() {
 		last := make(map[string]*history.Attempt) // by owner, the one that ends last
-		for _, i := range attempts {
-			a := &v.Attempts[i]
+		for _, a := range attempts {
 			if a.Kind != history.Reentrant || !a.Granted() || a.Owner == "" || v.Events[a.CallEvent].Owner != "" {
 				continue
 			}
@@ -85,13 +80,12 @@ func OneOwner(v *history.View) []Violation {
 				continue
 			}
 			out = append(out, Violation{
-				Oracle: NameOverlap, Key: key, At: a.Return, Attempts: []uint64{b.ID, a.ID}, Events: []int{
-					b.ReturnEvent, a.ReturnEvent,
-				},
+				Oracle: NameOverlap, Key: key, At: a.Return, Attempts: []uint64{b.ID, a.ID},
+				Events: []int{b.ReturnEvent, a.ReturnEvent},
 				Text: fmt.Sprintf("%q was held twice: %s and %s have one owner, and neither asked for it", key,
 					holder(b), holder(a)),
 			})
 		}
-	})
+	}
 	return out
 }

@@ -10,21 +10,16 @@ import (
 
 func TestAReentryThatWaitsForItsOwnHoldIsFound(t *testing.T) {
 	me := owner("me")
-	slow := func(h *tape, from, to, patience int64) {
-		h.add(from, history.Event{
-			Type: history.Slow, Client: history.Everyone, Value: (to - from) * ms, Patience: patience * ms,
-		})
+	behindItself := func(h *tape) {
+		h.hold(1, history.Reentrant, 0, 2, 1000, me)
+		h.hold(1, history.Reentrant, 10, 1001, 2000, me)
 	}
-	late := func(h *tape, from, to int64) { slow(h, from, to, 50) }
 	judge(t, []trial{
 		{"at once", func(h *tape) {
 			h.hold(1, history.Reentrant, 0, 2, 1000, me)
 			h.hold(1, history.Reentrant, 10, 50, 1000, me)
 		}, 0},
-		{"behind itself", func(h *tape) {
-			h.hold(1, history.Reentrant, 0, 2, 1000, me)
-			h.hold(1, history.Reentrant, 10, 1001, 2000, me)
-		}, 1},
+		{"behind itself", behindItself, 1},
 		{"given up behind itself", func(h *tape) {
 			h.hold(1, history.Reentrant, 0, 2, 1000, me)
 			h.hold(1, history.Reentrant, 10, 400, 1000, me)
@@ -44,28 +39,25 @@ func TestAReentryThatWaitsForItsOwnHoldIsFound(t *testing.T) {
 			h.hold(1, history.Reentrant, 10, 600, 2000, me)
 		}, 0},
 		{"while masters answered late", func(h *tape) {
-			h.hold(1, history.Reentrant, 0, 2, 1000, me)
-			h.hold(1, history.Reentrant, 10, 1001, 2000, me)
-			late(h, 20, 500)
-			late(h, 500, 900)
+			behindItself(h)
+			h.slow(20, 500, 50)
+			h.slow(500, 900, 50)
 		}, 0},
 		{"behind itself, with late masters for a part of it", func(h *tape) {
-			h.hold(1, history.Reentrant, 0, 2, 1000, me)
-			h.hold(1, history.Reentrant, 10, 1001, 2000, me)
-			late(h, 20, 500)
+			behindItself(h)
+			h.slow(20, 500, 50)
 		}, 1},
 		{"behind itself, while masters answered later than usual and soon enough", func(h *tape) {
-			h.hold(1, history.Reentrant, 0, 2, 1000, me)
-			h.hold(1, history.Reentrant, 10, 1001, 2000, me)
+			behindItself(h)
 			for at := int64(10); at < 1000; at += 44 {
-				slow(h, at, at+44, 50)
+				h.slow(at, at+44, 50)
 			}
 		}, 1},
 		{"behind itself, with late masters before and after", func(h *tape) {
 			h.hold(1, history.Reentrant, 50, 52, 1000, me)
 			h.hold(1, history.Reentrant, 60, 1001, 2000, me)
-			late(h, 0, 60)
-			late(h, 1000, 2000)
+			h.slow(0, 60, 50)
+			h.slow(1000, 2000, 50)
 		}, 1},
 		{"another kind", func(h *tape) {
 			h.hold(1, history.Plain, 0, 2, 1000, me)

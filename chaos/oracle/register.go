@@ -3,6 +3,7 @@ package oracle
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -36,12 +37,7 @@ const chunkSize = 64
 func Register(v *history.View, budget time.Duration) []Violation {
 	var out []Violation
 	updates := collectUpdates(v)
-	keys := make([]string, 0, len(updates))
-	for key := range updates {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	for _, key := range keys {
+	for _, key := range slices.Sorted(maps.Keys(updates)) {
 		if violation, bad := checkRegister(key, updates[key], budget); bad {
 			out = append(out, violation)
 		}
@@ -109,8 +105,7 @@ func cut(updates []update) int {
 	return len(updates)
 }
 
-// linearizable returns porcupine's answer for one chunk. initial is the register's value at its
-// beginning.
+// linearizable returns porcupine's answer for one chunk. initial is the register's value at its beginning.
 func linearizable(initial int64, updates []update, budget time.Duration) porcupine.CheckResult {
 	if budget <= 0 {
 		return porcupine.Unknown
@@ -138,8 +133,7 @@ func registerViolation(key string, updates []update, result porcupine.CheckResul
 	v := Violation{Oracle: NameRegister, Key: key, At: first.readAt, Unknown: result == porcupine.Unknown}
 	if v.Unknown {
 		v.Text = fmt.Sprintf("register %q: %d updates from %s to %s could not be checked in the time allowed", key,
-			len(updates),
-			at(first.readAt), at(last.wroteAt))
+			len(updates), at(first.readAt), at(last.wroteAt))
 		return v
 	}
 	v.Text = fmt.Sprintf("register %q: the %d updates from %s to %s are not linearizable", key, len(updates),
@@ -148,9 +142,8 @@ func registerViolation(key string, updates []update, result porcupine.CheckResul
 		v.At, v.Attempts = b.wroteAt, []uint64{a.attempt, b.attempt}
 		v.Events = []int{a.readEvent, a.wEvent, b.readEvent, b.wEvent}
 		v.Text = fmt.Sprintf("register %q lost an update: attempts %d (token %d) and %d (token %d) both read %d, and "+
-			"both "+
-			"writes were accepted, at %s and %s", key, a.attempt, a.token, b.attempt, b.token, a.read, at(a.wroteAt),
-			at(b.wroteAt))
+			"both writes were accepted, at %s and %s", key, a.attempt, a.token, b.attempt, b.token, a.read,
+			at(a.wroteAt), at(b.wroteAt))
 	}
 	return v
 }

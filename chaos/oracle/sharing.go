@@ -21,10 +21,9 @@ func Sharing(v *history.View) []Violation {
 	found := Violation{Oracle: NameSharing}
 	shared := false
 	reach := newReach(v)
-	v.ByKey(func(key string, attempts []int) {
+	for key, attempts := range v.ByKey() {
 		var readers, writers []*history.Attempt
-		for _, i := range attempts {
-			a := &v.Attempts[i]
+		for _, a := range attempts {
 			switch {
 			case a.Kind != history.Shared:
 				writers = append(writers, a)
@@ -34,7 +33,7 @@ func Sharing(v *history.View) []Violation {
 		}
 		slices.SortFunc(readers, func(a, b *history.Attempt) int { return cmp.Compare(a.Return, b.Return) })
 		if len(writers) == 0 || len(readers) == 0 {
-			return
+			continue
 		}
 		before := readers[0]
 		for _, a := range readers[1:] {
@@ -50,7 +49,7 @@ func Sharing(v *history.View) []Violation {
 				before = a
 			}
 		}
-	})
+	}
 	if shared || len(found.Attempts) < fewestReaders {
 		return nil
 	}

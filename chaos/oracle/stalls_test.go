@@ -16,7 +16,7 @@ func TestMastersThatAnswerLateExcuseFailuresAlone(t *testing.T) {
 		h.hold(1, history.Plain, 100, 150, 400)
 		h.fail(2, history.NoQuorum, 110, 150, 0)
 		h.events[2].Key, h.events[3].Key = "other", "other"
-		h.add(slow, history.Event{Type: history.Slow, Client: history.Everyone, Value: 20 * ms})
+		h.slow(slow, slow+20, 0)
 		if s := oracle.Serve(h.view(), 0); s.Acquired != 1 || s.Failed != want {
 			t.Errorf("slow at %d ms: %+v, want %d failed", slow, s, want)
 		}
@@ -49,18 +49,11 @@ func TestStallsDoNotCountForAnyOracleAboutTime(t *testing.T) {
 			func(v *history.View) []oracle.Violation { return oracle.Recovery(v, bound) }, 120, 200, 130,
 		},
 		"done after bound": {
-			func(h *tape) {
-				id := h.hold(1, history.Plain, 0, 5, 100)
-				h.add(300, history.Event{Type: history.DoneClosed, Attempt: id})
-			},
+			func(h *tape) { h.done(h.hold(1, history.Plain, 0, 5, 100), 300) },
 			func(v *history.View) []oracle.Violation { return oracle.DoneAfterBound(v, bound) }, 90, 290, 150,
 		},
 		"kept": {
-			func(h *tape) {
-				id := h.hold(1, history.Plain, 0, 5, 100, renewed)
-				h.add(100, history.Event{Type: history.DoneClosed, Attempt: id})
-			},
-			oracle.Kept, 20, 60, 25,
+			func(h *tape) { h.done(h.hold(1, history.Plain, 0, 5, 100, renewed), 100) }, oracle.Kept, 20, 60, 25,
 		},
 		"reentry": {
 			func(h *tape) {
@@ -71,8 +64,7 @@ func TestStallsDoNotCountForAnyOracleAboutTime(t *testing.T) {
 		},
 		"orphan": {
 			func(h *tape) {
-				id := h.hold(1, history.Plain, 0, 5, 900, owner("o"))
-				h.release(id, 10, 20)
+				h.release(h.hold(1, history.Plain, 0, 5, 900, owner("o")), 10, 20)
 				h.add(150, history.Event{Type: history.KeyFound, Key: "k", Owner: "o", Value: 700 * ms})
 			},
 			func(v *history.View) []oracle.Violation { return oracle.Orphans(v, bound) }, 30, 140, 40,
@@ -108,9 +100,7 @@ func slowMastersExcuse(
 	for patience, want := range map[int64]int{to - from: want, 2 * (to - from): 1} {
 		h := &tape{}
 		guilty(h)
-		h.add(from, history.Event{
-			Type: history.Slow, Client: history.Everyone, Value: (to - from) * ms, Patience: patience * ms,
-		})
+		h.slow(from, to, patience)
 		if got := judge(h.view()); len(got) != want {
 			t.Errorf("a master that is asked at %d answers at %d, and a lock waits for %d: found %v, want %d", from, to,
 				patience, got, want)
@@ -118,9 +108,8 @@ func slowMastersExcuse(
 	}
 }
 
-// TestAStallIsFeltForAsLongAsItWas: an attempt that fails just after a stall may fail because the
-// library had marked masters as silent, and asks them again only in a moment. settle bounds this
-// effect.
+// TestAStallIsFeltForAsLongAsItWas: an attempt that fails just after a stall may fail because the library had marked
+// masters as silent, and asks them again only in a moment. settle bounds this effect.
 func TestAStallIsFeltForAsLongAsItWas(t *testing.T) {
 	const settle = 60 * time.Millisecond
 	for _, tt := range []struct {
@@ -239,5 +228,3 @@ func TestAttemptsWithoutAMajorityDoNotMakeTheOthersFew(t *testing.T) {
 		t.Errorf("no attempt had a majority: %v", got)
 	}
 }
-
-func renewed(e *history.Event) { e.Renew = true }

@@ -8,23 +8,22 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
-// TokenOrder finds fencing tokens that were given twice for one key, or that contradict real time.
-// Holds that do not exclude each other may have one token: readers, and reentrant holds of one owner.
-// If acquisition A returned before the call of acquisition B, A's token must be smaller. TokenOrder
-// makes no assumption on timing, so it must hold in every run, with any faults. Attempts with token
-// 0 have none: see [Tokens].
+// TokenOrder finds fencing tokens that were given twice for one key, or that contradict real time. Holds that do not
+// exclude each other may have one token: readers, and reentrant holds of one owner. If acquisition A returned before
+// the call of acquisition B, A's token must be smaller. TokenOrder makes no assumption on timing, so it must hold in
+// every run, with any faults. Attempts with token 0 have none: see [Tokens].
 func TokenOrder(v *history.View) []Violation {
 	var out []Violation
-	v.ByKey(func(key string, attempts []int) {
-		var calls []int
-		for _, i := range attempts {
-			if a := &v.Attempts[i]; a.Granted() && a.Token != 0 {
-				calls = append(calls, i)
+	for key, attempts := range v.ByKey() {
+		var calls []*history.Attempt
+		for _, a := range attempts {
+			if a.Granted() && a.Token != 0 {
+				calls = append(calls, a)
 			}
 		}
-		out = append(out, duplicates(v, key, calls)...)
-		out = append(out, disordered(v, key, calls)...)
-	})
+		out = append(out, duplicates(key, calls)...)
+		out = append(out, disordered(key, calls)...)
+	}
 	return out
 }
 
@@ -35,9 +34,8 @@ const NameTokens = "tokens"
 // resource another token than they were given.
 func Tokens(v *history.View) []Violation {
 	asked, without := 0, Violation{Oracle: NameTokens}
-	for i := range v.Attempts {
-		a := &v.Attempts[i]
-		if !a.Granted() || a.Kind != history.Fenced {
+	for a := range v.Holds() {
+		if a.Kind != history.Fenced {
 			continue
 		}
 		if asked++; a.Token != 0 {
@@ -53,8 +51,7 @@ func Tokens(v *history.View) []Violation {
 		return out
 	}
 	without.Text = fmt.Sprintf("%d of %d holds that were to have a fencing token have none; the first is that of %s",
-		len(without.Attempts), asked,
-		holder(v.Lookup(without.Attempts[0])))
+		len(without.Attempts), asked, holder(v.Lookup(without.Attempts[0])))
 	return append(out, without)
 }
 
@@ -74,17 +71,15 @@ func exchanged(v *history.View) []Violation {
 	return nil
 }
 
-func duplicates(v *history.View, key string, calls []int) []Violation {
+func duplicates(key string, calls []*history.Attempt) []Violation {
 	var out []Violation
-	seen := make(map[uint64]int, len(calls))
-	for _, i := range calls {
-		b := &v.Attempts[i]
-		j, dup := seen[b.Token]
-		if !dup || !excludes(v, span{attempt: i}, span{attempt: j}) {
-			seen[b.Token] = i
+	seen := make(map[uint64]*history.Attempt, len(calls))
+	for _, b := range calls {
+		a := seen[b.Token]
+		if a == nil || !excludes(a, b) {
+			seen[b.Token] = b
 			continue
 		}
-		a := &v.Attempts[j]
 		out = append(out, Violation{
 			Oracle: NameTokenOrder, Key: key, At: b.Return, Attempts: []uint64{a.ID, b.ID},
 			Events: []int{a.ReturnEvent, b.ReturnEvent},
@@ -95,25 +90,19 @@ func duplicates(v *history.View, key string, calls []int) []Violation {
 }
 
 // disordered walks the calls in time and keeps the greatest token that had been returned before each.
-func disordered(v *history.View, key string, calls []int) []Violation {
+func disordered(key string, calls []*history.Attempt) []Violation {
 	var out []Violation
 	returns := slices.Clone(calls)
-	slices.SortFunc(returns, func(i, j int) int { return cmp.Compare(v.Attempts[i].Return, v.Attempts[j].Return) })
-	greatest := -1
-	for _, i := range calls {
-		b := &v.Attempts[i]
-		for len(returns) > 0 && v.Attempts[returns[0]].Return < b.Call {
-			if greatest < 0 || v.Attempts[returns[0]].Token > v.Attempts[greatest].Token {
-				greatest = returns[0]
+	slices.SortFunc(returns, func(a, b *history.Attempt) int { return cmp.Compare(a.Return, b.Return) })
+	var a *history.Attempt // with the greatest token
+	for _, b := range calls {
+		for ; len(returns) > 0 && returns[0].Return < b.Call; returns = returns[1:] {
+			if a == nil || returns[0].Token > a.Token {
+				a = returns[0]
 			}
-			returns = returns[1:]
 		}
-		if greatest < 0 || v.Attempts[greatest].Token < b.Token {
+		if a == nil || a.Token <= b.Token { // equal ones are reported as duplicates
 			continue
-		}
-		a := &v.Attempts[greatest]
-		if a.Token == b.Token {
-			continue // reported as a duplicate
 		}
 		out = append(out, Violation{
 			Oracle: NameTokenOrder, Key: key, At: b.Return, Attempts: []uint64{a.ID, b.ID},

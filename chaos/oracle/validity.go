@@ -16,9 +16,8 @@ const NameValidity = "validity"
 func Validity(v *history.View, most float64) []Violation {
 	still := slowed(v, 0)
 	holds, without, first := 0, 0, (*history.Attempt)(nil)
-	for i := range v.Attempts {
-		a := &v.Attempts[i]
-		if !a.Granted() || covered(window{a.Call, a.Return + 1}, still) > 0 {
+	for a := range v.Holds() {
+		if covered(window{a.Call, a.Return + 1}, still) > 0 {
 			continue
 		}
 		holds++

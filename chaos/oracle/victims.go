@@ -16,8 +16,7 @@ type Quiet struct {
 	Lost  int `json:"lost"`
 	Free  int `json:"free"`
 	Late  int `json:"late"`
-	// Excused attempts met a time without a majority of masters, or a time when the machine stood
-	// still.
+	// Excused attempts met a time without a majority of masters, or a time when the machine stood still.
 	Excused int `json:"excused"`
 	// P50, P99 and Max are the durations of the judged acquisitions, in nanoseconds.
 	P50 int64 `json:"p50"`
@@ -116,8 +115,8 @@ func (j *victims) acquisition(v *history.View, a *history.Attempt) {
 	j.late = append(j.late, Violation{
 		Oracle: NameVictims, Key: a.Key, At: asked.to, Attempts: []uint64{a.ID}, Events: []int{a.CallEvent},
 		Text: fmt.Sprintf("%s asked for %q at %s, which no other client wants, and had after %s: %s (bound %s) %s",
-			holder(a), a.Key,
-			at(a.Call), time.Duration(took).Round(time.Microsecond), a.Outcome, time.Duration(j.bound), a.Note),
+			holder(a), a.Key, at(a.Call), time.Duration(took).Round(time.Microsecond), a.Outcome,
+			time.Duration(j.bound), a.Note),
 	})
 }
 

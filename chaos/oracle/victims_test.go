@@ -15,10 +15,18 @@ func TestVictimsOfFailuresElsewhereAreFound(t *testing.T) {
 		h.fail(1, outcome, call, ret, 0)
 		h.events[len(h.events)-2].Quiet = true
 	}
-	lose := func(h *tape, id uint64, at int64) { h.add(at, history.Event{Type: history.DoneClosed, Attempt: id}) }
-	victims := func(v *history.View) []oracle.Violation {
-		_, found := oracle.Victims(v, 100*time.Millisecond, 50*time.Millisecond, 0)
-		return found
+	victims := func(allowed float64) func(v *history.View) []oracle.Violation {
+		return func(v *history.View) []oracle.Violation {
+			_, found := oracle.Victims(v, 100*time.Millisecond, 50*time.Millisecond, allowed)
+			return found
+		}
+	}
+	outage := func(h *tape) { h.mark(100, history.MajorityLost, 1); h.mark(200, history.MajorityBack, 1) }
+	oneLostOfTen := func(h *tape) {
+		for range 9 {
+			h.release(h.hold(1, history.Plain, 0, 1, 300, renewed), 900, 901)
+		}
+		h.done(h.hold(1, history.Plain, 0, 1, 300, renewed), 600)
 	}
 	judge(t, []trial{
 		{"a free key in time", func(h *tape) { h.hold(1, history.Plain, 0, 99, 1000, quiet) }, 0},
@@ -32,19 +40,16 @@ func TestVictimsOfFailuresElsewhereAreFound(t *testing.T) {
 		{"who gives up late", func(h *tape) { refused(h, history.Cancelled, 0, 105) }, 1},
 		{"somebody else's key", func(h *tape) { h.fail(1, history.Held, 0, 5, 0) }, 0},
 		{"who waits far longer than an outage lasts", func(h *tape) {
-			h.mark(100, history.MajorityLost, 1)
-			h.mark(200, history.MajorityBack, 1)
+			outage(h)
 			h.hold(1, history.Plain, 0, 260, 1000, quiet)
 		}, 1},
 		{"shortly after an outage, and later", func(h *tape) {
-			h.mark(100, history.MajorityLost, 1)
-			h.mark(200, history.MajorityBack, 1)
+			outage(h)
 			refused(h, history.NoQuorum, 240, 245)
 			h.hold(1, history.Plain, 260, 262, 1000, quiet)
 		}, 0},
 		{"long after an outage", func(h *tape) {
-			h.mark(100, history.MajorityLost, 1)
-			h.mark(200, history.MajorityBack, 1)
+			outage(h)
 			refused(h, history.NoQuorum, 260, 265)
 		}, 1},
 		{"the machine stood still", func(h *tape) {
@@ -57,13 +62,13 @@ func TestVictimsOfFailuresElsewhereAreFound(t *testing.T) {
 			refused(h, history.NoQuorum, 110, 115)
 		}, 1},
 		{"a hold that is kept", func(h *tape) { h.release(h.hold(1, history.Plain, 0, 1, 300, renewed), 900, 901) }, 0},
-		{"a hold that is lost", func(h *tape) { lose(h, h.hold(1, history.Plain, 0, 1, 300, renewed), 600) }, 1},
+		{"a hold that is lost", func(h *tape) { h.done(h.hold(1, history.Plain, 0, 1, 300, renewed), 600) }, 1},
 		{"a hold that nobody could extend", func(h *tape) {
 			id := h.hold(1, history.Plain, 0, 1, 300, renewed)
 			h.mark(400, history.KeepLost, 1)
-			lose(h, id, 600)
+			h.done(id, 600)
 		}, 0},
-	}, oracle.NameVictims, victims)
+	}, oracle.NameVictims, victims(0))
 	judge(t, []trial{
 		{"one late acquisition of fifty", func(h *tape) {
 			for i := range int64(49) {
@@ -79,23 +84,9 @@ func TestVictimsOfFailuresElsewhereAreFound(t *testing.T) {
 				h.hold(1, history.Plain, 600+200*i, 800+200*i, 3000, quiet)
 			}
 		}, 7},
-		{"one lost hold of ten", func(h *tape) {
-			for range 9 {
-				h.release(h.hold(1, history.Plain, 0, 1, 300, renewed), 900, 901)
-			}
-			lose(h, h.hold(1, history.Plain, 0, 1, 300, renewed), 600)
-		}, 1},
-		{"one lost hold of ten while a fault is on", func(h *tape) {
-			h.fault("kill", 0, 900)
-			for range 9 {
-				h.release(h.hold(1, history.Plain, 0, 1, 300, renewed), 900, 901)
-			}
-			lose(h, h.hold(1, history.Plain, 0, 1, 300, renewed), 600)
-		}, 0},
-	}, oracle.NameVictims, func(v *history.View) []oracle.Violation {
-		_, found := oracle.Victims(v, 100*time.Millisecond, 50*time.Millisecond, 0.02)
-		return found
-	})
+		{"one lost hold of ten", oneLostOfTen, 1},
+		{"one lost hold of ten while a fault is on", func(h *tape) { h.fault("kill", 0, 900); oneLostOfTen(h) }, 0},
+	}, oracle.NameVictims, victims(0.02))
 	h := &tape{}
 	h.hold(1, history.Plain, 0, 1, 300, renewed)
 	h.hold(1, history.Plain, 0, 7, 300, quiet)

@@ -15,8 +15,7 @@ func reachable(v *history.View, client int) []window {
 	return between(v, client, history.MajorityLost, history.MajorityBack)
 }
 
-// between returns the times that end with an event of type lost and begin again with an event of
-// type back, for client.
+// between returns the times that end with an event of type lost and begin again with an event of type back, for client.
 func between(v *history.View, client int, lost, back history.Type) []window {
 	var out []window
 	all, own, since := true, true, int64(0)
@@ -62,9 +61,8 @@ func (r *reach) of(client int) []window {
 	return w
 }
 
-// stalls returns the times when the machine gave the run no processor time, merged. Every oracle
-// about time treats them alike: they do not count as time spent or waited, and an attempt that met
-// such a time is not judged.
+// stalls returns the times when the machine gave the run no processor time, merged. Every oracle about time treats them
+// alike: they do not count as time spent or waited, and an attempt that met such a time is not judged.
 func stalls(v *history.View) []window { return lasting(v, history.Stall) }
 
 // standstill knows when each client could do nothing: the machine stood still, or the client's process was stopped.
@@ -208,10 +206,9 @@ func covered(w window, ws []window) int64 {
 
 // busy returns the times when a key was taken, as a contender sees it: from the grant until the
 // release has returned, or for as long as the masters keep the key.
-func busy(v *history.View, attempts []int) []window {
+func busy(attempts []*history.Attempt) []window {
 	var out []window
-	for _, i := range attempts {
-		a := &v.Attempts[i]
+	for _, a := range attempts {
 		if !a.Granted() {
 			continue
 		}
@@ -232,7 +229,9 @@ type taken struct {
 
 func newTaken(v *history.View) *taken {
 	t := &taken{keys: make(map[string][]window), locks: make(map[uint64][]string)}
-	v.ByKey(func(key string, attempts []int) { t.keys[key] = busy(v, attempts) })
+	for key, attempts := range v.ByKey() {
+		t.keys[key] = busy(attempts)
+	}
 	for i := range v.Attempts {
 		if a := &v.Attempts[i]; a.Lock != 0 {
 			t.locks[a.Lock] = append(t.locks[a.Lock], a.Key)

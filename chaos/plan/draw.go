@@ -25,8 +25,7 @@ func (sc Scenario) Draw(seed uint64, size Size) (*Plan, error) {
 	}
 	p := &Plan{
 		Scenario: sc.Name, Text: sc.Text, Inside: sc.Inside, AOF: sc.AOF, TLS: sc.TLS, Workload: sc.Workload,
-		Seed: seed,
-		TTL:  Duration(sc.ttl), Hold: Duration(sc.hold),
+		Seed: seed, TTL: Duration(sc.ttl), Hold: Duration(sc.hold),
 		Defining: sc.about(), Masters: members, Clients: cmp.Or(sc.clients, size.Clients),
 		Duration: Duration(size.Duration),
 	}

@@ -14,9 +14,8 @@ const (
 	fewestToExchange = 5
 	// perExchange is about how long one exchange takes, if there is time for more than one.
 	perExchange = 4 * time.Second
-	// settle is the time between two faults, so that all masters renew their holds. Without it, a
-	// minority that missed a hold could be followed by another minority, and both together are a
-	// majority.
+	// settle is the time between two faults, so that all masters renew their holds. Without it, a minority that missed
+	// a hold could be followed by another minority, and both together are a majority.
 	settle = 900 * ms
 )
 
@@ -52,10 +51,9 @@ func (p *Plan) roll(r *rand.Rand, from, to time.Duration, sets [][]int) {
 	}
 }
 
-// nextSet draws the next set of masters: masters join or leave, or some are replaced, from one up
-// to the number of masters outside the set. If far, it replaces as many as it can. Then it soon
-// shows if clients of both sets run at the same time: if only one master joins or leaves, any
-// majorities of both sets may share a master.
+// nextSet draws the next set of masters: masters join or leave, or some are replaced, from one up to the number of
+// masters outside the set. If far, it replaces as many as it can. Then it soon shows if clients of both sets run at the
+// same time: if only one master joins or leaves, any majorities of both sets may share a master.
 func nextSet(r *rand.Rand, masters int, old []int, far bool) []int {
 	var others []int
 	for m := range masters {

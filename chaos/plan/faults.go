@@ -25,9 +25,8 @@ const (
 	Elsewhere Where = "elsewhere"
 )
 
-// Fault is a kind of fault that plans can name, with all its facts. Faults of masters are defined
-// in package masters, one file each; faults of the network, of partitions and of clients are
-// defined in this package.
+// Fault is a kind of fault that plans can name, with all its facts. Faults of masters are defined in package masters,
+// one file each; faults of the network, of partitions and of clients are defined in this package.
 type Fault struct {
 	Name  string `json:"name"`
 	Where Where  `json:"where"`
@@ -42,8 +41,7 @@ type Fault struct {
 	// Forgets reports that masters may lose keys before they expire.
 	Forgets bool `json:"forgets,omitempty"`
 
-	// Children reports that the fault needs clients in separate processes, and hits one such client
-	// (OnClient).
+	// Children reports that the fault needs clients in separate processes, and hits one such client (OnClient).
 	Children bool `json:"-"`
 
 	// Inject and Can define a caller's fault, for [Plan.Own]; they are nil in the faults of this package.
@@ -52,9 +50,8 @@ type Fault struct {
 	// panic make the run's verdict unknown. Heal undoes it, and may be nil if it does not last. Both end with their
 	// context.
 	Inject func(context.Context, Target) (masters.Injection, error) `json:"-"`
-	// Can returns nil if the fault is available on these masters. Otherwise the error names the
-	// missing requirement: the run leaves out the fault's steps, and the report says why. A nil Can
-	// requires nothing.
+	// Can returns nil if the fault is available on these masters. Otherwise the error names the missing requirement:
+	// the run leaves out the fault's steps, and the report says why. A nil Can requires nothing.
 	Can func(*masters.Fleet) error `json:"-"`
 	// Check fills in and checks the numbers of a step; a [masters.ParamError] says which is wrong. A nil Check needs
 	// none.
@@ -62,8 +59,7 @@ type Fault struct {
 
 	// toxic is the toxic for the paths (OnNetwork).
 	toxic func(s Step) network.Toxic
-	// mild reports that the paths stay useful with the step's numbers; nil: they never do
-	// (OnNetwork).
+	// mild reports that the paths stay useful with the step's numbers; nil: they never do (OnNetwork).
 	mild func(s Step, patience time.Duration) bool
 	// matrix says which paths are cut (OnPartition).
 	matrix func(s Step, clients, masters int) network.Matrix

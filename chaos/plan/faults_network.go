@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/network"
@@ -15,9 +16,7 @@ func always(Step, time.Duration) bool { return true }
 // delayOf fills in a delay that was left out.
 func delayOf(d time.Duration) func(*Step) error {
 	return func(s *Step) error {
-		if s.Delay == 0 {
-			s.Delay = Duration(d)
-		}
+		s.Delay = cmp.Or(s.Delay, Duration(d))
 		return nil
 	}
 }
@@ -42,10 +41,7 @@ func networkFaults() []Fault {
 		{
 			Name: "bandwidth", Text: "rate kilobytes a second get through",
 			Check: func(s *Step) error {
-				if s.Rate == 0 {
-					s.Rate = 20
-				}
-				if s.Rate < 1 {
+				if s.Rate = cmp.Or(s.Rate, 20); s.Rate < 1 {
 					return badNumber("rate", "%g kB/s is below what the network can do, 1", s.Rate)
 				}
 				return nil

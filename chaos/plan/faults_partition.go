@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/network"
@@ -45,9 +46,7 @@ func partitionFaults() []Fault {
 		{
 			Name: Flapping, Text: "the paths to some masters come and go, every period", matrix: isolateMasters,
 			Check: func(s *Step) error {
-				if s.Period == 0 {
-					s.Period = Duration(200 * time.Millisecond)
-				}
+				s.Period = cmp.Or(s.Period, Duration(200*time.Millisecond))
 				if s.Period < Duration(10*time.Millisecond) {
 					return badNumber("period", "%v is below 10ms", time.Duration(s.Period))
 				}

@@ -28,9 +28,7 @@ steps:
 
 func TestAPlanGivesClientsOtherMasters(t *testing.T) {
 	p, err := plan.Parse([]byte(exchange))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !p.Reconfigures() || fmt.Sprint(p.FirstSets()) != "[[0 1 2]]" {
 		t.Errorf("begins with %v", p.FirstSets())
 	}
@@ -120,9 +118,7 @@ func TestOutsideTheAssumptionsMastersMayBeExchangedAtOnce(t *testing.T) {
 // fault takes a majority from any set, even together with a master that is down all the time.
 func TestDrawnExchangesLeaveEachSetItsMajority(t *testing.T) {
 	sc, err := plan.FindScenario("membership")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dead, sizes := 0, make(map[int]bool)
 	for seed := range uint64(300) {
 		for _, size := range []plan.Size{

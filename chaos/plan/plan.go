@@ -1,6 +1,5 @@
-// Package plan describes a run: the workload, and which faults occur, on which targets, and when. A
-// plan is data. It comes from a named [Scenario] and a seed, and is always the same for the same
-// seed, or from a YAML file, see [Parse].
+// Package plan describes a run: the workload, and which faults occur, on which targets, and when. A plan is data. It
+// comes from a named [Scenario] and a seed, and is always the same for the same seed, or from a YAML file, see [Parse].
 package plan
 
 import (
@@ -161,18 +160,8 @@ func wrong(path, format string, args ...any) error {
 
 // Complete fills in missing fields and checks the others. Errors name the field.
 func (p *Plan) Complete() error {
-	if p.Workload == "" {
-		p.Workload = "hot-key"
-	}
-	if p.Masters == 0 {
-		p.Masters = defaultMasters
-	}
-	if p.Clients == 0 {
-		p.Clients = 5
-	}
-	if p.Duration == 0 {
-		p.Duration = Duration(20 * time.Second)
-	}
+	p.Workload, p.Duration = cmp.Or(p.Workload, "hot-key"), cmp.Or(p.Duration, Duration(20*time.Second))
+	p.Masters, p.Clients = cmp.Or(p.Masters, defaultMasters), cmp.Or(p.Clients, 5)
 	if p.Scenario == "" {
 		return wrong("$.name", "a plan needs a name")
 	}

@@ -15,7 +15,10 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/masters"
 	"github.com/seed-624411e5/redlock/chaos/plan"
 	"github.com/seed-624411e5/redlock/chaos/workload"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
+
+var must = locktest.Must
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -149,23 +152,17 @@ steps:
 
 func TestParseReadsAScenarioFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "outage.yaml")
-	if err := os.WriteFile(name, []byte(example), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name, []byte(example), 0o600))
 	p, err := plan.ParseFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := []plan.Step{
 		{
 			At: plan.Duration(time.Second), For: plan.Duration(3 * time.Second), Fault: "latency",
 			Delay: plan.Duration(20 * time.Millisecond), Jitter: plan.Duration(5 * time.Millisecond),
 		},
 		{
-			At: plan.Duration(6 * time.Second), For: plan.Duration(2 * time.Second), Fault: "silence", Masters: []int{
-				2,
-			},
-			Clients: []int{0, 3}, Direction: "replies",
+			At: plan.Duration(6 * time.Second), For: plan.Duration(2 * time.Second), Fault: "silence",
+			Masters: []int{2}, Clients: []int{0, 3}, Direction: "replies",
 		},
 	}
 	if p.Scenario != "our-outage" || !p.Inside || p.Masters != 3 || p.Clients != 4 ||
@@ -181,9 +178,7 @@ func TestAPlanSurvivesYAML(t *testing.T) {
 	for _, s := range plan.Scenarios() {
 		p := draw(t, s, 11, plan.Size{})
 		src, err := p.YAML()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		back, err := plan.Parse(src)
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", s.Name, err, src)

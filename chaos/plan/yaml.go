@@ -13,9 +13,8 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Parse reads a plan from YAML. It is strict: unknown or repeated fields, unknown faults and
-// numbers out of range are errors. The error names the line, the field and the valid values. own
-// are the caller's faults that the plan may name.
+// Parse reads a plan from YAML. It is strict: unknown or repeated fields, unknown faults and numbers out of range are
+// errors. The error names the line, the field and the valid values. own are the caller's faults that the plan may name.
 func Parse(src []byte, own ...Fault) (*Plan, error) {
 	p := &Plan{Own: own}
 	if err := decode(src, p); err != nil {
@@ -60,8 +59,7 @@ func (d *Duration) UnmarshalYAML(node ast.Node) error {
 	return nil
 }
 
-// decodeError turns goccy's error, which quotes the source over several lines, into "line 3:
-// message".
+// decodeError turns goccy's error, which quotes the source over several lines, into "line 3: message".
 func decodeError(err error) error {
 	var syntax yaml.Error
 	if !errors.As(err, &syntax) || syntax.GetToken() == nil {
@@ -86,8 +84,7 @@ var shapes = map[string]string{
 	"steps":   "a list of steps: - {at: 1s, for: 3s, fault: silence, masters: [2]}",
 }
 
-// fieldOf returns the name of the field that a token belongs to; empty if there is no field before
-// it.
+// fieldOf returns the name of the field that a token belongs to; empty if there is no field before it.
 func fieldOf(at *token.Token) string {
 	for ; at != nil; at = at.Prev {
 		if at.Type == token.MappingValueType && at.Prev != nil {

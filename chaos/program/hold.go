@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// hold is one acquisition.
+// hold implements workload.Hold: one acquisition.
 type hold struct {
 	c     *client
 	id    string
@@ -20,20 +20,15 @@ type hold struct {
 	over  bool
 }
 
-// Owner implements workload.Hold.
 func (h *hold) Owner() string { return h.owner }
-
-// Token implements workload.Hold.
 func (h *hold) Token() uint64 { return h.token }
 
-// Remaining implements workload.Hold.
 func (h *hold) Remaining() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return time.Until(h.until)
 }
 
-// Done implements workload.Hold.
 func (h *hold) Done() <-chan struct{} { return h.done }
 
 func (h *hold) move(until time.Time) {
@@ -51,7 +46,6 @@ func (h *hold) lose() {
 	h.over = true
 }
 
-// Extend implements workload.Hold.
 func (h *hold) Extend(ctx context.Context, ttl time.Duration) error {
 	r, q, err := h.c.ask(ctx, request{Op: "extend", Hold: h.id, TTL: float64(ttl) / float64(time.Millisecond)})
 	if err == nil {
@@ -60,7 +54,6 @@ func (h *hold) Extend(ctx context.Context, ttl time.Duration) error {
 	return err
 }
 
-// Release implements workload.Hold.
 func (h *hold) Release(ctx context.Context) error {
 	_, _, err := h.c.ask(ctx, request{Op: "release", Hold: h.id})
 	h.c.mu.Lock()

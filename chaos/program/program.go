@@ -43,18 +43,17 @@ func Subject(args []string, tokens bool) workload.Subject {
 	return subject{args: args, tokens: tokens}
 }
 
+// subject implements workload.Subject.
 type subject struct {
 	args   []string
 	tokens bool
 	clocks *clocks // nil: processes have the machine's
 }
 
-// Name implements workload.Subject.
 func (s subject) Name() string {
 	return "exec:" + filepath.Base(s.args[0]) + strings.Join(append([]string{""}, s.args[1:]...), " ")
 }
 
-// Supports implements workload.Subject.
 func (s subject) Supports(kind history.Kind) error {
 	if kind == history.Plain || kind == history.Fenced && s.tokens {
 		return nil
@@ -65,7 +64,7 @@ func (s subject) Supports(kind history.Kind) error {
 // RenewsHolds implements workload.Renewer. A program that does not is a workload.Limited.
 func (s subject) RenewsHolds() {}
 
-// client is one process.
+// client implements workload.Locker by one process.
 type client struct {
 	cmd        *exec.Cmd
 	clock      *shim.Clock // nil: the machine's
@@ -101,7 +100,6 @@ func (c *client) Resume() error { return workload.ContinueProcess(c.cmd.Process)
 // Pid implements workload.Process.
 func (c *client) Pid() int { return c.cmd.Process.Pid }
 
-// Open implements workload.Subject.
 func (s subject) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
 	return s.OpenSecured(ctx, endpoint.AllPlain(addrs))
 }
@@ -279,7 +277,6 @@ func (c *client) gone() error {
 	return fmt.Errorf("%w: %v; its standard error ends with: %s", ErrGone, c.broken, c.complaints)
 }
 
-// Acquire implements workload.Locker.
 func (c *client) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
 	want := request{
 		Op: "acquire", Key: r.Key, TTL: float64(r.TTL) / float64(time.Millisecond), Once: r.Once || !c.features.Waits,
@@ -310,7 +307,6 @@ func (c *client) granted(r reply, asked time.Time) *hold {
 	return h
 }
 
-// Close implements workload.Locker.
 func (c *client) Close(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, closePatience)
 	defer cancel()

@@ -22,8 +22,11 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/report"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/internal/toxileak"
 )
+
+var must = locktest.Must
 
 func TestMain(m *testing.M) {
 	zerolog.SetGlobalLevel(zerolog.Disabled) // see package network
@@ -71,9 +74,7 @@ func talk(t *testing.T, answers ...string) workload.Locker {
 		text += "read line; echo '" + a + "'; "
 	}
 	locker, err := script(text+"cat >/dev/null").Open(t.Context(), []string{"127.0.0.1:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		over, cancel := context.WithCancel(context.Background())
 		cancel()
@@ -98,9 +99,7 @@ func TestAnswersFollowTheProtocol(t *testing.T) {
 {"id":4,"error":"lost","message":"m"}`)
 	before := time.Now()
 	hold, err := locker.Acquire(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	left := func(want time.Duration) {
 		t.Helper()
 		// The time that it may act counts from the request, not from the answer.
@@ -112,9 +111,7 @@ func TestAnswersFollowTheProtocol(t *testing.T) {
 		t.Errorf("hold %+v", hold)
 	}
 	left(9 * time.Second)
-	if err := hold.Extend(t.Context(), time.Second); err != nil {
-		t.Error(err)
-	}
+	must(t, hold.Extend(t.Context(), time.Second))
 	left(20 * time.Second)
 	if err := hold.Extend(t.Context(), time.Second); !errors.Is(err, workload.ErrLost) {
 		t.Errorf("error %v", err)
@@ -125,9 +122,7 @@ func TestAnswersFollowTheProtocol(t *testing.T) {
 func TestAProgramIsSuspendedAsAWhole(t *testing.T) {
 	locker := talk(t, `{"id":2,"hold":"h","owner":"o","valid_ms":9000}`)
 	process := locker.(workload.Suspendable)
-	if err := process.Suspend(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, process.Suspend())
 	answered := make(chan error, 1)
 	go func() {
 		_, err := locker.Acquire(t.Context(), workload.Request{Key: "k", TTL: time.Second, Once: true})
@@ -138,9 +133,7 @@ func TestAProgramIsSuspendedAsAWhole(t *testing.T) {
 		t.Errorf("it answers: %v", err)
 	case <-time.After(50 * time.Millisecond):
 	}
-	if err := errors.Join(process.Resume(), <-answered); err != nil {
-		t.Error(err)
-	}
+	must(t, errors.Join(process.Resume(), <-answered))
 }
 
 func TestALostHoldClosesDone(t *testing.T) {
@@ -180,10 +173,8 @@ func TestAProgramLogsInAndSpeaksTLS(t *testing.T) {
 	}
 	cfg := chaos.Config{
 		Subject: program.Subject([]string{"python3", "../examples/python/lock.py"}, false), Backend: "external",
-		Options: o, Scenario: "bridge",
-		Duration: 5 * time.Second, TTL: 10 * time.Second, Dir: t.TempDir(), Limits: chaos.Limits{
-			Tail: 300 * time.Millisecond, Orphan: time.Second, Enough: 1,
-		},
+		Options: o, Scenario: "bridge", Duration: 5 * time.Second, TTL: 10 * time.Second, Dir: t.TempDir(),
+		Limits: chaos.Limits{Tail: 300 * time.Millisecond, Orphan: time.Second, Enough: 1},
 	}
 	if rep := patient.Run(t, cfg); rep.Verdict != report.Pass || rep.Acquisitions == 0 {
 		t.Errorf("%s: %v, %v", rep.Verdict, rep.Reasons, rep.Errors)
@@ -205,16 +196,12 @@ func TestHazard132AProgramSaysThatItRenews(t *testing.T) {
 	for answer, lacks := range map[string]bool{`{"id":1}`: true, `{"id":1,"renews":true}`: false} {
 		locker, err := script("read line; echo '"+answer+"'; read line; echo '{\"id\":2}'").
 			Open(t.Context(), []string{"127.0.0.1:1"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		limited := locker.(workload.Limited)
 		if err := limited.Lacks(renewed); errors.Is(err, workload.ErrUnsupported) != lacks ||
 			limited.Lacks(workload.Profile{}) != nil {
 			t.Errorf("%s: %v", answer, err)
 		}
-		if err := locker.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must(t, locker.Close(t.Context()))
 	}
 }

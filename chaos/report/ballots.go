@@ -11,8 +11,7 @@ import (
 // ballots are the votes of some attempts.
 type ballots struct {
 	all []ballotOf
-	// deciding has, for each attempt, the last vote of each master that was requested before the
-	// attempt returned.
+	// deciding has, for each attempt, the last vote of each master that was requested before the attempt returned.
 	deciding [][]*Ballot
 }
 
@@ -85,8 +84,7 @@ func (b *ballots) decide(n int, vote *Ballot) {
 // granting are the votes that decided an attempt.
 func (b *ballots) granting(n int) []*Ballot { return b.deciding[n] }
 
-// masterState is a master's entry for a key, as two looks at it in a row showed it. Times are
-// microseconds.
+// masterState is a master's entry for a key, as two looks at it in a row showed it. Times are microseconds.
 type masterState struct {
 	master   int
 	from, to int64

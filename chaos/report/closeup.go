@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// mostCloseups bounds the number of violations with a close-up, and mostDrawn the votes in
-	// each.
+	// mostCloseups bounds the number of violations with a close-up, and mostDrawn the votes in each.
 	mostCloseups = 24
 	mostDrawn    = 800
 	// mostHolds is of how many attempts: a violation of two holds has two.
@@ -32,8 +31,7 @@ type closeup struct {
 	To      int64         `json:"to"`
 	Holds   []closeHold   `json:"holds"`
 	Masters []closeMaster `json:"masters"`
-	// Told reports whether there are votes to show, Looked whether the run looked at the masters'
-	// entries for this key.
+	// Told reports whether there are votes to show, Looked whether the run looked at the masters' entries for this key.
 	Told   bool `json:"told"`
 	Looked bool `json:"looked"`
 }

@@ -16,9 +16,8 @@ import (
 
 const msec = int64(time.Millisecond)
 
-// twice is a report of a run with one overlap on three masters. Client 0 has the key from 10 ms on,
-// through masters 0 and 1. Then master 1 is killed, and client 1 has the key from 40 ms on, through
-// masters 1 and 2.
+// twice is a report of a run with one overlap on three masters. Client 0 has the key from 10 ms on, through masters 0
+// and 1. Then master 1 is killed, and client 1 has the key from 40 ms on, through masters 1 and 2.
 func twice() *report.Report {
 	step := plan.Step{
 		At: plan.Duration(20 * time.Millisecond), For: plan.Duration(10 * time.Millisecond), Fault: "kill-empty",
@@ -26,8 +25,7 @@ func twice() *report.Report {
 	}
 	hold := func(client int, attempt uint64, owner string, call, granted, release int64) []history.Event {
 		e := history.Event{
-			Type: history.AcquireCall, Client: client, Worker: client, Attempt: attempt, Key: "k",
-			At: call * msec,
+			Type: history.AcquireCall, Client: client, Worker: client, Attempt: attempt, Key: "k", At: call * msec,
 		}
 		r := e
 		r.Type, r.At, r.Outcome, r.Owner, r.Until = history.AcquireReturn, granted*msec, history.Acquired, owner,
@@ -39,8 +37,7 @@ func twice() *report.Report {
 	r := &report.Report{
 		Verdict: report.Violation, Scenario: "s", Subject: "x", Masters: 3, Clients: 2, Replay: "redlock-chaos run " +
 			"-seed 3", Seed: 3,
-		Plan:    &plan.Plan{Masters: 3, Clients: 2, Steps: []plan.Step{step}},
-		Watched: []string{"other", "k"},
+		Plan: &plan.Plan{Masters: 3, Clients: 2, Steps: []plan.Step{step}}, Watched: []string{"other", "k"},
 		Violations: []oracle.Violation{
 			{Oracle: oracle.NameOverlap, Key: "k", At: 40 * msec, Attempts: []uint64{1, 2}, Text: "held twice"},
 			{Oracle: oracle.NameLiveness, Text: "of no attempt"},

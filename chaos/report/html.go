@@ -67,8 +67,7 @@ const micro = 1000
 func newPageData(r *Report) *pageData {
 	v := history.NewView(r.History)
 	d := &pageData{
-		Report: r, Attempts: [][]any{}, Lost: [][3]int64{}, Stalls: [][]any{}, States: [][4]int64{},
-		Keys: []string{},
+		Report: r, Attempts: [][]any{}, Lost: [][3]int64{}, Stalls: [][]any{}, States: [][4]int64{}, Keys: []string{},
 	}
 	d.End = max(1, v.End/micro)
 	d.attempts(v)

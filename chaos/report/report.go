@@ -46,8 +46,7 @@ type Report struct {
 	// Operations counts acquisitions, extensions and releases that were answered; Acquisitions those that were granted.
 	Operations   int `json:"operations"`
 	Acquisitions int `json:"acquisitions"`
-	// Overlaps, TokenViolations and Orphans count the oracles' findings, including those that the
-	// scenario allows.
+	// Overlaps, TokenViolations and Orphans count the oracles' findings, including those that the scenario allows.
 	Overlaps        int `json:"overlaps"`
 	TokenViolations int `json:"token_violations"`
 	Orphans         int `json:"orphans"`
@@ -71,8 +70,7 @@ type Report struct {
 	// RecoveryMSMax is the longest time, in milliseconds, from a majority coming back until every key was acquired
 	// again.
 	RecoveryMSMax float64 `json:"recovery_ms_max"`
-	// OutageMSMax is the longest time in milliseconds between two acquisitions of a key while a
-	// client wanted it.
+	// OutageMSMax is the longest time in milliseconds between two acquisitions of a key while a client wanted it.
 	OutageMSMax float64 `json:"outage_ms_max"`
 	// Latency of granted acquisitions, in milliseconds.
 	Latency Latency `json:"latency_ms"`
@@ -88,8 +86,7 @@ type Report struct {
 	Errors           []string `json:"errors,omitempty"`
 	// OwnOracles are the caller's own oracles that judged, by name, each with a description.
 	OwnOracles map[string]string `json:"own_oracles,omitempty"`
-	// Violations broke a promise of the scenario. Allowed are violations that the scenario does not
-	// forbid.
+	// Violations broke a promise of the scenario. Allowed are violations that the scenario does not forbid.
 	Violations []oracle.Violation `json:"violations"`
 	Allowed    []oracle.Violation `json:"allowed,omitempty"`
 	Notes      []string           `json:"notes,omitempty"`

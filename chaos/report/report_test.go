@@ -17,7 +17,10 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/report"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
+
+var must = locktest.Must
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -55,10 +58,9 @@ func sample(acquisitions int) *report.Report {
 		Workload: "hot-key",
 		Masters:  5, Clients: 5, DurationMS: 1234, Started: time.Unix(1, 0), Operations: 2 * acquisitions,
 		Acquisitions: acquisitions, Overlaps: 1, Availability: 0.5, Faults: map[string]int{"silence": 1},
-		Observed: map[string]string{"silence": "on 5 paths"}, Unavailable: map[string]string{
-			"clock-rate": "no compiler",
-		},
-		Violations: []oracle.Violation{violation}, Allowed: []oracle.Violation{violation}, Notes: []string{"a note"},
+		Observed:    map[string]string{"silence": "on 5 paths"},
+		Unavailable: map[string]string{"clock-rate": "no compiler"},
+		Violations:  []oracle.Violation{violation}, Allowed: []oracle.Violation{violation}, Notes: []string{"a note"},
 		History: events, Watched: []string{"key"}, Samples: []report.Sample{
 			{At: 0, Master: 0, Up: true, Owners: []string{"o1"}},
 			{At: middle, Master: 1, Owners: []string{""}},
@@ -76,18 +78,14 @@ func write(t *testing.T, r *report.Report) string {
 	t.Helper()
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	if err := report.Write(r, in("a/report.html"), in("report.json"), in("b/c/junit.xml"), in("d")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, report.Write(r, in("a/report.html"), in("report.json"), in("b/c/junit.xml"), in("d")))
 	return dir
 }
 
 func read(t *testing.T, elements ...string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(elements...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(b)
 }
 
@@ -110,9 +108,7 @@ func TestJSONAndHistoryReadBack(t *testing.T) {
 	r := sample(10)
 	dir := write(t, r)
 	var got report.Report
-	if err := json.Unmarshal([]byte(read(t, dir, "report.json")), &got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(read(t, dir, "report.json")), &got))
 	if got.Seed != r.Seed || got.Verdict != r.Verdict || got.Violations[0].Text != r.Violations[0].Text ||
 		got.Files["html"] == "" {
 		t.Errorf("read back %+v", got)
@@ -139,9 +135,7 @@ func TestJUnitTellsViolationFromUnknownFromPass(t *testing.T) {
 				Error   string `xml:"error"`
 			} `xml:"testcase"`
 		}
-		if err := xml.Unmarshal([]byte(read(t, write(t, r), "b/c/junit.xml")), &suite); err != nil {
-			t.Fatal(err)
-		}
+		must(t, xml.Unmarshal([]byte(read(t, write(t, r), "b/c/junit.xml")), &suite))
 		text := suite.Cases[0].Failure + suite.Cases[0].Error
 		if suite.Tests != 1 || suite.Failures != want[0] || suite.Errors != want[1] || (text != "") != r.Failed() {
 			t.Errorf("%s: %+v", verdict, suite)
@@ -155,9 +149,7 @@ func TestJUnitTellsViolationFromUnknownFromPass(t *testing.T) {
 func TestWriteSaysWhichFileItCouldNotWrite(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	r := sample(2)
 	err := report.Write(r, filepath.Join(file, "x.html"), filepath.Join(dir, "r.json"), filepath.Join(dir, "j.xml"),
 		dir)
@@ -178,8 +170,7 @@ func browser() string {
 	return ""
 }
 
-// opened returns the state of the report's page after its script ran in a browser, or nothing if
-// there is no browser.
+// opened returns the state of the report's page after its script ran in a browser, or nothing if there is no browser.
 func opened(t *testing.T, r *report.Report) string {
 	t.Helper()
 	path := browser()
@@ -204,9 +195,8 @@ func opened(t *testing.T, r *report.Report) string {
 	return string(dom)
 }
 
-// TestThePageDrawsItsTimelineInABrowser opens the page of a run with thousands of acquisitions. The
-// script marks the page when it has come to its end, and marks the canvas with the number of
-// attempts that it drew.
+// TestThePageDrawsItsTimelineInABrowser opens the page of a run with thousands of acquisitions. The script marks the
+// page when it has come to its end, and marks the canvas with the number of attempts that it drew.
 func TestThePageDrawsItsTimelineInABrowser(t *testing.T) {
 	const acquisitions = 6000
 	dom := opened(t, sample(acquisitions))

@@ -52,8 +52,7 @@ func WriteSuite(name string, oracles []string, runs []SuiteRun) error {
 	})
 }
 
-// cases are the verdict, with the reasons and the replay line as its text, and each oracle's
-// findings.
+// cases are the verdict, with the reasons and the replay line as its text, and each oracle's findings.
 func (s *SuiteRun) cases(oracles []string) []junitCase {
 	name := fmt.Sprintf("%s/seed-%d", s.Scenario, s.Seed)
 	var setup []junitCase
@@ -120,8 +119,7 @@ func Markdown(w io.Writer, runs []SuiteRun) error {
 			why = cell(r.Reasons[0]) + "; `" + cell(r.Replay) + "`"
 		}
 		fmt.Fprintf(&b, "| %s | %d | %s | %d | %.3f %% | %d of %d | %s |\n", s.Scenario, s.Seed, r.Verdict,
-			r.Acquisitions, 100*r.Availability,
-			r.Service.Attempts, r.Service.Total, why)
+			r.Acquisitions, 100*r.Availability, r.Service.Attempts, r.Service.Total, why)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -14,9 +14,8 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
-// Write writes the files: html, json and junit where the caller wants them, and history.jsonl in
-// dir, as input for running the oracles again. It makes missing directories. If one file can't be
-// written, Write still writes the others.
+// Write writes the files: html, json and junit where the caller wants them, and history.jsonl in dir, as input for
+// running the oracles again. It makes missing directories. If one file can't be written, Write still writes the others.
 func Write(r *Report, htmlFile, jsonFile, junitFile, dir string) error {
 	historyFile := filepath.Join(dir, "history.jsonl")
 	r.Files = map[string]string{"html": htmlFile, "json": jsonFile, "junit": junitFile, "history": historyFile}

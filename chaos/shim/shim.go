@@ -1,12 +1,12 @@
-// Package shim moves the wall clock of one process, for instance a redis-server, without
-// privileges. The process preloads a few lines of C, which read an offset and a rate from a file.
-// This package maps and writes that file.
+// Package shim moves the wall clock of one process, for instance a redis-server, without privileges. The process
+// preloads a few lines of C, which read an offset and a rate from a file. This package maps and writes that file.
 //
 // It needs Linux with glibc and a C compiler (cc) at run time; where one is missing [Build] says so with an error that
 // matches [ErrUnavailable]. libfaketime does the same for most programs, but Debian's keeps redis-server from starting.
 package shim
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -40,10 +40,7 @@ func Build(ctx context.Context, dir string) (*Library, error) {
 	if runtime.GOOS != "linux" {
 		return nil, fmt.Errorf("%w: it needs Linux, this is %s", ErrUnavailable, runtime.GOOS)
 	}
-	cc := os.Getenv("CC")
-	if cc == "" {
-		cc = "cc"
-	}
+	cc := cmp.Or(os.Getenv("CC"), "cc")
 	compiler, err := exec.LookPath(cc)
 	if err != nil {
 		return nil, fmt.Errorf("%w: no C compiler: %v", ErrUnavailable, err)
@@ -87,8 +84,7 @@ func (c *Clock) Env() []string {
 // Step moves the clock by d at once, forwards or backwards.
 func (c *Clock) Step(d time.Duration) { c.change(func() { c.wall.MoveClock(d) }) }
 
-// SetRate makes the clock run at this rate from now on: 1 is right, 1.02 is 2 % fast. The time
-// gained so far stays.
+// SetRate makes the clock run at this rate from now on: 1 is right, 1.02 is 2 % fast. The time gained so far stays.
 func (c *Clock) SetRate(rate float64) { c.change(func() { c.wall.SetClockRate(rate) }) }
 
 // Set makes the clock right, or wrong by exactly offset, with rate 1.
@@ -104,8 +100,7 @@ func (c *Clock) change(wall func()) {
 	c.control.write(int64(now.Ahead), int64(math.Round(now.Gain*1e9)), now.Since)
 }
 
-// Close unmaps and removes the control file. Processes that still run keep the clock's present
-// offset and rate.
+// Close unmaps and removes the control file. Processes that still run keep the clock's present offset and rate.
 func (c *Clock) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,7 +11,10 @@ import (
 
 	"github.com/seed-624411e5/redlock/chaos/shim"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
+
+var must = locktest.Must
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -21,9 +24,7 @@ func library(t *testing.T) *shim.Library {
 	if errors.Is(err, shim.ErrUnavailable) {
 		redistest.NothingTested(t, err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return lib
 }
 
@@ -34,37 +35,25 @@ func server(t *testing.T, c *shim.Clock) *redistest.Server {
 	if errors.Is(err, redistest.ErrNoServer) {
 		redistest.NothingTested(t, err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Stop()) })
 	return s
 }
 
 func pttl(t *testing.T, s *redistest.Server, key string) time.Duration {
 	t.Helper()
 	d, err := s.Client().PTTL(context.Background(), key).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return d
 }
 
 // TestARealServersClockJumps is the reason for the package: keys age by the step, at once, in both directions.
 func TestARealServersClockJumps(t *testing.T) {
 	clock, err := library(t).NewClock(t.TempDir(), "clock")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = clock.Close() })
 	s := server(t, clock)
-	if err := s.Client().Set(t.Context(), "k", "v", time.Hour).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Client().Set(t.Context(), "k", "v", time.Hour).Err())
 	before := pttl(t, s, "k")
 	clock.Step(30 * time.Minute)
 	after := pttl(t, s, "k")
@@ -83,17 +72,13 @@ func TestARealServersClockJumps(t *testing.T) {
 
 func TestARealServersClockDrifts(t *testing.T) {
 	clock, err := library(t).NewClock(t.TempDir(), "clock")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = clock.Close() })
 	s := server(t, clock)
 	offset := func() time.Duration {
 		t.Helper()
 		there, err := s.Client().Time(t.Context()).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return time.Until(there)
 	}
 	if o := offset(); o > time.Second || o < -time.Second {

@@ -23,8 +23,7 @@ const (
 	barInterval = 100 * time.Millisecond
 )
 
-// isWatched reports whether the output is a terminal, so that a person can see the bar; a file or a
-// pipe is not.
+// isWatched reports whether the output is a terminal, so that a person can see the bar; a file or a pipe is not.
 func isWatched(out io.Writer) bool {
 	f, ok := out.(*os.File)
 	if !ok {

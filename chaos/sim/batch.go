@@ -72,7 +72,7 @@ const Unjudged = "not judged"
 func (o *Outcome) Findings() map[string]Finding {
 	all := make(map[string]Finding)
 	for _, f := range o.Failures {
-		names := oraclesOf(f.Violations)
+		names := oracle.NamesOf(f.Violations)
 		if f.Err != nil {
 			names = []string{Unjudged}
 		}
@@ -162,8 +162,7 @@ func (b *Batch) counted(all []oracle.Violation) []oracle.Violation {
 	})
 }
 
-// setMasters gives the schedule n masters. It also removes the faults of masters that no longer
-// exist.
+// setMasters gives the schedule n masters. It also removes the faults of masters that no longer exist.
 func (s *Schedule) setMasters(n int) {
 	for len(s.Masters) < n {
 		s.Masters = append(s.Masters, MasterClock{})

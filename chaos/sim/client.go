@@ -58,8 +58,7 @@ func (c *client) draw(d time.Duration) time.Duration {
 	return time.Duration(c.jitter.below(int64(d)))
 }
 
-// pause stops the client for d: its timers, the replies to it and its own steps wait until the
-// pause ends.
+// pause stops the client for d: its timers, the replies to it and its own steps wait until the pause ends.
 func (c *client) pause(d time.Duration) {
 	c.stopped = max(c.stopped, c.w.now+int64(d))
 }

@@ -10,14 +10,13 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// clientClock is one client's clock: it runs at its own rate, and its timers fire when the client runs.
+// clientClock implements redlock.Clock for one client: it runs at its own rate, and its timers fire when the client
+// runs.
 type clientClock struct{ c *client }
 
-// Now implements redlock.Clock.
 func (k clientClock) Now() time.Duration { return k.c.reading() }
 
-// Wall implements redlock.Clock. It differs from true time by a constant, as on a host with a
-// synchronised clock.
+// Wall implements redlock.Clock. It differs from true time by a constant, as on a host with a synchronised clock.
 func (k clientClock) Wall() time.Time { return time.Unix(0, int64(epoch+k.c.plan.Wall)+k.c.w.now) }
 
 // reading is the client's clock now. Clocks begin at an hour, since the engine takes 0 for "not yet".
@@ -45,14 +44,12 @@ type timer struct {
 	generation uint64
 }
 
-// AfterFunc implements redlock.Clock.
 func (k clientClock) AfterFunc(d time.Duration, f func()) redlock.Timer {
 	t := &timer{c: k.c, call: f, name: nameOf(f)}
 	t.Reset(d)
 	return t
 }
 
-// Stop implements redlock.Timer.
 func (t *timer) Stop() bool {
 	t.c.w.mu.Lock()
 	defer t.c.w.mu.Unlock()
@@ -61,7 +58,6 @@ func (t *timer) Stop() bool {
 	return was
 }
 
-// Reset implements redlock.Timer.
 func (t *timer) Reset(d time.Duration) bool {
 	w := t.c.w
 	w.mu.Lock()

@@ -28,9 +28,7 @@ func TestTheCommandsStatusesAndMessages(t *testing.T) {
 	t.Parallel()
 	file := func(content string) string {
 		path := filepath.Join(t.TempDir(), "result.json")
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(content), 0o600))
 		return path
 	}
 	for name, tt := range map[string]struct {
@@ -82,8 +80,7 @@ func TestTheCommandsStatusesAndMessages(t *testing.T) {
 		},
 		"no place for a result": {
 			[]string{"-schedules", "1", "-json", filepath.Join(t.TempDir(), "no", "where")},
-			3, "verdict: pass\n",
-			"no such file or directory",
+			3, "verdict: pass\n", "no such file or directory",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -214,8 +211,7 @@ func TestAFailureIsShrunkDrawnAndReplayed(t *testing.T) {
 	}
 }
 
-// A program has no *testing.T and none of the testing package's flags, so the printed command must
-// work without both.
+// A program has no *testing.T and none of the testing package's flags, so the printed command must work without both.
 func TestTheReplayCommandFailsInTheSameWay(t *testing.T) {
 	t.Parallel()
 	r, _, stdout, _ := written(t, "-broken", "plain-delete", "-schedules", "200")
@@ -254,9 +250,7 @@ func TestANightWithoutAllInterleavingsIsNoPass(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s%s", err, stdout, stderr)
 	}
-	if err := json.Unmarshal(raw, &n); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(raw, &n))
 	if status != 3 || n.Verdict != "unseen" || n.FirstSeed != 5 || n.Schedules != 22 ||
 		!strings.Contains(stdout, "never seen: ") {
 		t.Errorf("status %d and %+v\n%s", status, n, stdout)
@@ -293,13 +287,9 @@ func TestTwoNightsOfOneVersionAreTheSame(t *testing.T) {
 		t.Errorf("the second of two equal nights ended with %d:\n%s%s", status, stdout, stderr)
 	}
 	raw, err := os.ReadFile(before)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	changed := regexp.MustCompile(`"acquired": (\d+)`).ReplaceAll(raw, []byte(`"acquired": 1$1`))
-	if err := os.WriteFile(before, changed, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(before, changed, 0o600))
 	status, stdout, _ := command(t.Context(), append(run, after, "-same", before)...)
 	if !strings.Contains(stdout, "\nnight.profiles[0].counts.acquired: 1") || strings.Contains(stdout, "the same as") ||
 		status == 0 {
@@ -314,9 +304,7 @@ func TestTwoNightsOfOneVersionAreTheSame(t *testing.T) {
 // A log is not to be full of bars.
 func TestNoBarIsDrawnInAFile(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer file.Close()
 	var stdout bytes.Buffer
 	status := sim.Main(t.Context(), []string{"-schedules", "20"}, &stdout, file)

@@ -133,9 +133,7 @@ func (m *master) disk(f *Fault) uint64 {
 
 // memory is a change of a master's memory.
 func (m *master) memory(kind spec.Kind, data uint64, unguarded bool) {
-	m.w.conform.judge(m.w, &spec.Step{
-		Kind: kind, Master: m.number, At: m.time(), Call: data, Unguarded: unguarded,
-	})
+	m.w.conform.judge(m.w, &spec.Step{Kind: kind, Master: m.number, At: m.time(), Call: data, Unguarded: unguarded})
 }
 
 // asks is the beginning of an acquisition.

@@ -21,24 +21,16 @@ func TestOutsideTheAssumptionsTheSpecificationIsFollowed(t *testing.T) {
 	}
 }
 
-// A master that deletes another's key breaks the specification, not only a promise.
-func TestTheSpecificationRefusesAMasterThatDeletesAnothersKey(t *testing.T) {
-	b := &sim.Batch{
-		Profile: profile("within"), First: 1, N: 500, Oracles: []string{sim.NameSpecification}, StopAfter: 1,
-		Broken: sim.BrokenVariants{PlainDelete: true},
-	}
-	if out := b.Run(t.Context()); len(out.Failures) == 0 || out.Failures[0].Err != nil {
-		t.Errorf("nothing was refused in %d schedules: %v", out.Done, out.Failures)
-	}
-}
-
-// A master that restarts without its data and votes at once breaks the rule of the restart guard.
-func TestTheSpecificationRefusesAVoteWithoutGuard(t *testing.T) {
-	b := &sim.Batch{
-		Profile: profile("within"), First: 1, N: 500, Oracles: []string{sim.NameSpecification}, StopAfter: 1,
-		Broken: sim.BrokenVariants{NoGuard: true},
-	}
-	if out := b.Run(t.Context()); len(out.Failures) == 0 || out.Failures[0].Err != nil {
-		t.Errorf("nothing was refused in %d schedules: %v", out.Done, out.Failures)
+// A master that deletes another's key breaks the specification, not only a promise. One that restarts without its data
+// and votes at once breaks the rule of the restart guard.
+func TestTheSpecificationRefusesMastersThatBreakItsRules(t *testing.T) {
+	for _, broken := range []sim.BrokenVariants{{PlainDelete: true}, {NoGuard: true}} {
+		b := &sim.Batch{
+			Profile: profile("within"), First: 1, N: 500, Oracles: []string{sim.NameSpecification}, StopAfter: 1,
+			Broken: broken,
+		}
+		if out := b.Run(t.Context()); len(out.Failures) == 0 || out.Failures[0].Err != nil {
+			t.Errorf("%+v: nothing was refused in %d schedules: %v", broken, out.Done, out.Failures)
+		}
 	}
 }

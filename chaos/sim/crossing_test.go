@@ -55,9 +55,8 @@ func crossing(seed uint64) *sim.Schedule {
 	return s
 }
 
-// TestHazard45AFreeKeyIsAcquiredWhileItsProcessWaitsForOthers: a waiter for two keys, a free one
-// and one that another client holds and renews, must not keep the free key from tasks that want no
-// other.
+// TestHazard45AFreeKeyIsAcquiredWhileItsProcessWaitsForOthers: a waiter for two keys, a free one and one that another
+// client holds and renews, must not keep the free key from tasks that want no other.
 func TestHazard45AFreeKeyIsAcquiredWhileItsProcessWaitsForOthers(t *testing.T) {
 	n := uint64(200)
 	if testing.Short() {
@@ -84,9 +83,7 @@ func TestHazard45AFreeKeyIsAcquiredWhileItsProcessWaitsForOthers(t *testing.T) {
 // that the waiters for the free key got nothing, as if they stood behind the waiter for both keys.
 func TestABlockedFreeKeyIsFound(t *testing.T) {
 	r, err := sim.Run(crossing(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var events []history.Event
 	cut := int64(3 * time.Second)
 	waits := make(map[uint64]bool)

@@ -57,21 +57,16 @@ func (a *generator) neighbouring(s *Schedule) {
 	}
 	c := Client{PPM: a.rate("client ppm", a.clientPPM)}
 	for i, ttl := range [quietHolds]time.Duration{300 * time.Millisecond, time.Second, 10 * time.Second} {
-		c.Tasks = append(c.Tasks,
-			[]Session{
-				{
-					Idle: time.Duration(i)*apart + a.upTo("idle", apart/2), Keys: []int{i}, TTL: ttl, Renew: true,
-					Hold: span, Quiet: true,
-				},
-			})
+		c.Tasks = append(c.Tasks, []Session{{
+			Idle: time.Duration(i)*apart + a.upTo("idle", apart/2), Keys: []int{i}, TTL: ttl, Renew: true, Hold: span,
+			Quiet: true,
+		}})
 	}
 	for i := range quietFree {
-		task := []Session{
-			{
-				Idle: quietHolds * apart, Keys: []int{quietHolds + i}, TTL: time.Second, Hold: time.Millisecond,
-				Quiet: true,
-			},
-		}
+		task := []Session{{
+			Idle: quietHolds * apart, Keys: []int{quietHolds + i}, TTL: time.Second, Hold: time.Millisecond,
+			Quiet: true,
+		}}
 		for at := time.Duration(0); at < span; at += 75 * time.Millisecond {
 			task = append(task, Session{
 				Idle: 50*time.Millisecond + a.upTo("idle", 50*time.Millisecond), Keys: []int{quietHolds + i},
@@ -95,8 +90,7 @@ func (a *generator) neighbouring(s *Schedule) {
 		s.Net.MaxDelay = s.Net.MinDelay + a.upTo("delay spread", 700*time.Microsecond)
 		c.Crowds = append(c.Crowds, Crowd{
 			N: a.number("short", 3, 30), Gap: 2*time.Millisecond + a.upTo("gap", 10*time.Millisecond), Apart: true,
-			Times:   60,
-			Session: Session{Idle: 4 * apart, Keys: []int{quietKeys + 2}, TTL: 200 * time.Millisecond},
+			Times: 60, Session: Session{Idle: 4 * apart, Keys: []int{quietKeys + 2}, TTL: 200 * time.Millisecond},
 		})
 	case 1: // each command takes a master its time
 		s.Net.Service = 200*time.Microsecond + a.upTo("service", 300*time.Microsecond)
@@ -169,8 +163,7 @@ func (w *world) victims(v *history.View) []oracle.Violation {
 	return found
 }
 
-// unjudged returns an error if the oracle could not judge the victims of a run. Such a run shows
-// nothing.
+// unjudged returns an error if the oracle could not judge the victims of a run. Such a run shows nothing.
 func unjudged(all []oracle.Violation) error {
 	for _, v := range all {
 		if v.Unknown {

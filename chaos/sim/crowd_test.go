@@ -36,9 +36,7 @@ func TestVictimsOfOneConnectionAreFound(t *testing.T) {
 func victims(t *testing.T, s *sim.Schedule) []oracle.Violation {
 	t.Helper()
 	r, err := sim.Run(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if r.Counts.QuietHolds < 2 || r.Counts.QuietFree < 20 {
 		t.Errorf("%d holds and %d free keys were judged", r.Counts.QuietHolds, r.Counts.QuietFree)
 	}

@@ -29,8 +29,7 @@ const (
 // none is the client of an event that is no client's.
 const none = -1
 
-// stale reports that the event has no purpose any more, because its subject was settled in another
-// way.
+// stale reports that the event has no purpose any more, because its subject was settled in another way.
 func (e *event) stale() bool {
 	switch e.kind {
 	case fire:
@@ -42,9 +41,8 @@ func (e *event) stale() bool {
 	}
 }
 
-// eventHeap is a heap of events by time, then by lot. The elements that it moves hold no pointers,
-// because each move of a pointer would cost the garbage collector work; container/heap would
-// allocate every event twice.
+// eventHeap is a heap of events by time, then by lot. The elements that it moves hold no pointers, because each move of
+// a pointer would cost the garbage collector work; container/heap would allocate every event twice.
 type eventHeap struct {
 	order  []place
 	events []event // by their slots

@@ -11,11 +11,10 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 )
 
-// Exchange replaces one set of masters by another while clients run. A run has two parts. In the
-// first part, clients with the old set run together with clients with both sets; in the second
-// part, clients with both sets run together with clients with the new set. The second part begins
-// one ttl, the longest of the old clients, after every old client has died or finished its work.
-// Only the end of its last holds may still be to come.
+// Exchange replaces one set of masters by another while clients run. A run has two parts. In the first part, clients
+// with the old set run together with clients with both sets; in the second part, clients with both sets run together
+// with clients with the new set. The second part begins one ttl, the longest of the old clients, after every old client
+// has died or finished its work. Only the end of its last holds may still be to come.
 type Exchange struct {
 	// Old and New are the numbers of their masters. They may share any.
 	Old []int `json:"old"`
@@ -274,20 +273,20 @@ func (w *world) countBridged(v *history.View) {
 	if w.plan.Exchange == nil {
 		return
 	}
-	v.ByKey(func(_ string, attempts []int) {
+	for _, attempts := range v.ByKey() {
 		ended := map[Sets]int64{OldSet: history.Never, BothSets: history.Never}
-		for _, i := range attempts { // in the order of their calls
-			a := &v.Attempts[i]
+	key:
+		for _, a := range attempts { // in the order of their calls
 			switch sets := w.plan.Clients[a.Client].Sets; {
 			case a.Token == 0 || !a.Granted():
 			case sets == OldSet, sets == BothSets && a.Call > ended[OldSet]:
 				ended[sets] = min(ended[sets], a.Return)
 			case sets == NewSet && a.Call > ended[BothSets]:
 				w.counts.Bridged++
-				return
+				break key
 			}
 		}
-	})
+	}
 }
 
 // describe writes which masters are exchanged, and which client has which.

@@ -17,9 +17,7 @@ import (
 func tooEarly(t *testing.T, s *sim.Schedule) bool {
 	t.Helper()
 	r, err := sim.Run(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	begins, ends := history.Never, int64(0)
 	died := make(map[int]int64)
 	v := history.NewView(r.History)
@@ -122,9 +120,8 @@ func TestAnExchangeThatMakesNoSenseIsRefused(t *testing.T) {
 		},
 	} {
 		s := &sim.Schedule{
-			Masters: make([]sim.MasterClock, 3), Exchange: tt.exchange, Clients: []sim.Client{
-				{Sets: tt.sets, Tasks: session},
-			},
+			Masters: make([]sim.MasterClock, 3), Exchange: tt.exchange,
+			Clients: []sim.Client{{Sets: tt.sets, Tasks: session}},
 		}
 		if _, err := sim.Run(s); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want it to say %q", name, err, tt.want)
@@ -150,9 +147,8 @@ func TestTheDeathOfTheLastOldClientBeginsTheSecondPart(t *testing.T) {
 	session := sim.Session{Keys: []int{0}, TTL: 100 * time.Millisecond, Hold: 10 * time.Millisecond, Renew: true}
 	for step := range 30 {
 		s := &sim.Schedule{
-			Masters:  make([]sim.MasterClock, 2),
-			Exchange: &sim.Exchange{Old: []int{0}, New: []int{1}},
-			Net:      sim.Net{MinDelay: time.Millisecond, MaxDelay: time.Millisecond},
+			Masters: make([]sim.MasterClock, 2), Exchange: &sim.Exchange{Old: []int{0}, New: []int{1}},
+			Net: sim.Net{MinDelay: time.Millisecond, MaxDelay: time.Millisecond},
 			Clients: []sim.Client{
 				{Sets: sim.OldSet, Tasks: [][]sim.Session{{session}}},
 				{Sets: sim.NewSet, Tasks: [][]sim.Session{{session}}},

@@ -179,9 +179,8 @@ func (w *world) pause(c *client, f *Fault) {
 	})
 }
 
-// suspend delays the timers of a client, since their time stops while the machine is suspended. The
-// client's clock goes on, and so do deadlines of requests, which the other side knows too. suspend
-// returns when the last timer will ring.
+// suspend delays the timers of a client, since their time stops while the machine is suspended. The client's clock goes
+// on, and so do deadlines of requests, which the other side knows too. suspend returns when the last timer will ring.
 func (w *world) suspend(c *client, d int64) (last int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -136,9 +136,8 @@ func (a *generator) client(keys int) Client {
 	return c
 }
 
-// queueUp makes all tasks of a client ask for the same key. If they waited for different keys, one
-// event, such as the release of both, could wake two tasks at the same instant, and their order
-// would be undefined.
+// queueUp makes all tasks of a client ask for the same key. If they waited for different keys, one event, such as the
+// release of both, could wake two tasks at the same instant, and their order would be undefined.
 func (c *Client) queueUp() {
 	if len(c.Tasks) < 2 {
 		return

@@ -75,8 +75,7 @@ func (a *generator) keepTold(f *Fault) {
 	}
 }
 
-// lasting draws the sessions of a forgotten client until after the moment when it is believed to
-// have stopped.
+// lasting draws the sessions of a forgotten client until after the moment when it is believed to have stopped.
 func (a *generator) lasting(keys int) []Session {
 	sessions := make([]Session, a.number("more sessions", 2, 5))
 	for i := range sessions {
@@ -90,9 +89,8 @@ func (a *generator) lasting(keys int) []Session {
 	return sessions
 }
 
-// comings draws special cases of exchanges: a master that is down all the time leaves; a master
-// that is empty and guarded joins; a client with both sets can't reach any leaving master, or any
-// joining one.
+// comings draws special cases of exchanges: a master that is down all the time leaves; a master that is empty and
+// guarded joins; a client with both sets can't reach any leaving master, or any joining one.
 func (a *generator) comings(s *Schedule) {
 	// the first and the last
 	leave, join := [2]int{0, s.Exchange.New[0] - 1}, [2]int{len(s.Exchange.Old), len(s.Masters) - 1}

@@ -16,8 +16,7 @@ type link struct {
 	name   string
 	gate   chan struct{} // releases a worker of the lane that is about to take a batch
 
-	// The requests that the engine's goroutines made since the last settling; guarded by the
-	// world's mutex.
+	// The requests that the engine's goroutines made since the last settling; guarded by the world's mutex.
 	listed  bool
 	waiting int // workers at the gate
 	fresh   []*flight
@@ -34,12 +33,10 @@ type link struct {
 	listens   uint64 // subscriptions so far
 }
 
-// Name implements redlock.Master.
 func (l *link) Name() string { return l.name }
 
-// Gather implements lane.Paced: a lane takes its batch after all goroutines that the current event
-// woke have sent their requests. Otherwise the contents of a batch would depend on which goroutine
-// ran first.
+// Gather implements lane.Paced: a lane takes its batch after all goroutines that the current event woke have sent their
+// requests. Otherwise the contents of a batch would depend on which goroutine ran first.
 func (l *link) Gather() {
 	l.w.mu.Lock()
 	if l.w.over {
@@ -60,7 +57,6 @@ func (l *link) listLocked() {
 	}
 }
 
-// Do implements redlock.Master.
 func (l *link) Do(ctx context.Context, batch []*single.Call) {
 	deadline, _ := ctx.Deadline()
 	l.w.mu.Lock()
@@ -77,8 +73,7 @@ func (l *link) Do(ctx context.Context, batch []*single.Call) {
 	<-f.done
 }
 
-// launch sends a flight. Flights of one link that began at one instant are sorted by their
-// requests.
+// launch sends a flight. Flights of one link that began at one instant are sorted by their requests.
 func (l *link) launch() {
 	if len(l.fresh) > 1 {
 		slices.SortFunc(l.fresh, func(a, b *flight) int {

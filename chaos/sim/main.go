@@ -274,7 +274,6 @@ func explain(ctx context.Context, o *options, b *Batch, f *Failure, r *report, s
 		fmt.Fprintf(stdout, "  %v\nreplay: %s\n", f.Err, r.Replay)
 		return exitUnknown
 	}
-	found := oraclesOf(f.Violations)
 	for _, v := range f.Violations {
 		fmt.Fprintf(stdout, "  %s\n", v)
 	}
@@ -289,7 +288,7 @@ func explain(ctx context.Context, o *options, b *Batch, f *Failure, r *report, s
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shrinkFor)
 	defer cancel()
-	r.Schedule = Shrink(ctx, b.Schedule(f.Seed), found)
+	r.Schedule = Shrink(ctx, b.Schedule(f.Seed), oracle.NamesOf(f.Violations))
 	fmt.Fprintln(stdout, "\nthe smallest schedule found that fails in the same way:")
 	draw(r.Schedule, stdout)
 	fmt.Fprintf(stdout, "replay: %s\n", r.Replay)
@@ -315,16 +314,6 @@ func (o *options) command(seed uint64) string {
 		s += fmt.Sprintf(" -masters %d", o.masters)
 	}
 	return s
-}
-
-func oraclesOf(violations []oracle.Violation) []string {
-	var out []string
-	for _, v := range violations {
-		if !slices.Contains(out, v.Oracle) {
-			out = append(out, v.Oracle)
-		}
-	}
-	return out
 }
 
 func draw(s *Schedule, stdout io.Writer) {

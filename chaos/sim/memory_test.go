@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// The million schedules of a night need too much memory if the garbage of each is not collected in
-// time.
+// The million schedules of a night need too much memory if the garbage of each is not collected in time.
 func TestALongRunTakesBoundedMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

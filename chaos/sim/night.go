@@ -36,8 +36,7 @@ func (p *Profile) share() int {
 	}
 }
 
-// nights returns the batches of one night: n schedules in all, from every profile that the library
-// promises to survive.
+// nights returns the batches of one night: n schedules in all, from every profile that the library promises to survive.
 func nights(o *options) (batches []*Batch) {
 	all, left := 0, o.schedules
 	for _, p := range Profiles() {
@@ -65,8 +64,7 @@ func night(ctx context.Context, o *options, stdout, stderr io.Writer) int {
 		of.profile, of.report = b.Profile.Name, ""
 		out, r := of.run(ctx, b, stderr)
 		fmt.Fprintf(stdout, "%s: %d schedules from seed %d: %.0f a second, %.0f events each\n", b.Profile.Name,
-			out.Done, b.First, r.Rate,
-			float64(out.Steps)/float64(max(1, out.Done)))
+			out.Done, b.First, r.Rate, float64(out.Steps)/float64(max(1, out.Done)))
 		if len(out.Failures) > 0 {
 			r.Verdict = "violation"
 			status = max(status, explain(ctx, &of, b, &out.Failures[0], r, stdout))

@@ -40,9 +40,8 @@ type Profile struct {
 	long       bool // holds last for hundreds of ttls, and little happens in one
 }
 
-// within draws schedules within the assumptions. The clocks of any client and any master differ by
-// less than the drift allowance of one percent, no clock is set, and masters keep their data or are
-// guarded.
+// within draws schedules within the assumptions. The clocks of any client and any master differ by less than the drift
+// allowance of one percent, no clock is set, and masters keep their data or are guarded.
 func within() Profile {
 	return Profile{
 		Name: "within", Promised: true, About: "within the assumptions",

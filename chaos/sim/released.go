@@ -40,8 +40,7 @@ func (w *world) checkReleased(h *hold) {
 		w.lingering = append(w.lingering, lingering{owner, oracle.Violation{
 			Oracle: oracle.NameReleased, Key: h.keys[0], At: w.now, Attempts: []uint64{h.ids[0]},
 			Text: fmt.Sprintf("%q: the release by owner %s was confirmed at %v, and of the masters %v it was still "+
-				"on %v", h.keys[0], owner,
-				time.Duration(w.now).Round(time.Microsecond), set, still),
+				"on %v", h.keys[0], owner, time.Duration(w.now).Round(time.Microsecond), set, still),
 		}})
 	}
 }

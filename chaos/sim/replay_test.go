@@ -46,8 +46,7 @@ func parallel(n int, f func(seed uint64)) {
 
 func TestSeedsReplayByteForByte(t *testing.T) {
 	for _, p := range []string{
-		"within", "tokens", "membership", "generations", "margins", "restarts", "long",
-		"neighbours", "lagging",
+		"within", "tokens", "membership", "generations", "margins", "restarts", "long", "neighbours", "lagging",
 	} {
 		n := replayed
 		if os.Getenv("REDLOCK_SOAK") != "" {

@@ -42,9 +42,7 @@ func unmatched(page string, counts []string) (faults []string) {
 // That the tests exist which the page names, a test of package docs says.
 func TestEveryRowOfTheProtocolIsCountedOrTested(t *testing.T) {
 	page, err := os.ReadFile("../../docs/evidence/interleavings.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	counts := new(sim.Counts).Unseen()
 	if len(counts) < 40 || len((&sim.Counts{Refused: 1}).Unseen()) != len(counts)-1 {
 		t.Errorf("%d counts are unseen: a row that never happened counts as seen", len(counts))

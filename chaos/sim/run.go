@@ -92,11 +92,10 @@ func perform(s *Schedule, traced bool) (res *Result, err error) {
 	return res, nil
 }
 
-// bubble runs f in a bubble of virtual time, also outside a test: the command has no *testing.T.
-// synctest.Test uses only the T's name and its failure reports. The zero T has both in usable form,
-// and nothing here fails through it. RunTests and MainStart, the exported ways to get a T, parse
-// the program's flags and print. TestTheReplayCommandFailsInTheSameWay runs the command as a
-// program, so it fails if a later version of Go needs more.
+// bubble runs f in a bubble of virtual time, also outside a test: the command has no *testing.T. synctest.Test uses
+// only the T's name and its failure reports. The zero T has both in usable form, and nothing here fails through it.
+// RunTests and MainStart, the exported ways to get a T, parse the program's flags and print.
+// TestTheReplayCommandFailsInTheSameWay runs the command as a program, so it fails if a later version of Go needs more.
 func bubble(f func()) {
 	synctest.Test(new(testing.T), func(*testing.T) { f() })
 }
@@ -301,8 +300,7 @@ func (w *world) judge() []oracle.Violation {
 	)
 }
 
-// doneTolerance is the longest time between the end of a client's pause and the first ring of its
-// timers.
+// doneTolerance is the longest time between the end of a client's pause and the first ring of its timers.
 const doneTolerance = 5 * time.Microsecond
 
 // NameEnds is the oracle that finds runs that did not end.

@@ -8,9 +8,8 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
-// Schedule is one run as data. Nothing but a Schedule decides what happens. Shrink may leave
-// out each field that the encoding may omit. It makes fields with the tag shrink:"round" only rounder, and keeps those
-// with shrink:"-".
+// Schedule is one run as data. Nothing but a Schedule decides what happens. Shrink may leave out each field that the
+// encoding may omit. It makes fields with the tag shrink:"round" only rounder, and keeps those with shrink:"-".
 type Schedule struct {
 	// Seed decides everything that the other fields leave open: the delay and the fate of each
 	// message, the jitter, and the order of events at one instant.
@@ -38,8 +37,7 @@ type BrokenVariants struct {
 	NoWait bool `json:"no_wait,omitempty"`
 	// NotAnnounced suppresses the announcement of the generation that stops forgotten clients.
 	NotAnnounced bool `json:"not_announced,omitempty"`
-	// OneConnection delays every message of a client to a master until the messages lost before it
-	// have arrived.
+	// OneConnection delays every message of a client to a master until the messages lost before it have arrived.
 	OneConnection bool `json:"one_connection,omitempty"`
 }
 
@@ -125,13 +123,11 @@ type Net struct {
 	Reset int `json:"reset,omitempty"`
 	// Repeat is the chance that a request is performed twice, the second time before the answer leaves.
 	Repeat int `json:"repeat,omitempty"`
-	// Stray makes repeated requests arrive long after the reply, and makes requests arrive late
-	// after their sender has abandoned them. Clients cause this if they retry by themselves, or
-	// close connections without a reset.
+	// Stray makes repeated requests arrive long after the reply, and makes requests arrive late after their sender has
+	// abandoned them. Clients cause this if they retry by themselves, or close connections without a reset.
 	Stray bool `json:"stray,omitempty"`
-	// Dials makes clients dial. If a connection broke, or its request was abandoned, a new
-	// connection takes a round trip before the client can send. A lost packet of the handshake is
-	// sent again after a second.
+	// Dials makes clients dial. If a connection broke, or its request was abandoned, a new connection takes a round
+	// trip before the client can send. A lost packet of the handshake is sent again after a second.
 	Dials bool `json:"dials,omitempty"`
 	// Stagger is the greatest delay between the sends to the masters of one round.
 	Stagger time.Duration `json:"stagger,omitempty"`
@@ -155,17 +151,15 @@ const (
 	// until every lock it may have forgotten has expired.
 	Crash  FaultKind = "crash"
 	Forget FaultKind = "forget"
-	// Rollback: Master dies and restarts with its data of Amount ago, because it writes to its disk
-	// only now and then; otherwise like Forget. If the master has restarted once already since
-	// then, nothing is lost.
+	// Rollback: Master dies and restarts with its data of Amount ago, because it writes to its disk only now and then;
+	// otherwise like Forget. If the master has restarted once already since then, nothing is lost.
 	Rollback FaultKind = "rollback"
 	// Refuse: Master answers every command with an error and does nothing, as when it can't set up
 	// connections, still loads its data, or has become a replica.
 	Refuse FaultKind = "refuse"
 	// Full: Master has no memory for new keys. Existing keys can be extended and released.
 	Full FaultKind = "full"
-	// Blip: messages between Client and Master are lost, and sent again after Amount. Held locks
-	// must survive it.
+	// Blip: messages between Client and Master are lost, and sent again after Amount. Held locks must survive it.
 	Blip FaultKind = "blip"
 	// Step: Master's clock is set by Amount.
 	Step FaultKind = "clock-step"

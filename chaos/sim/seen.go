@@ -108,8 +108,7 @@ func (f *flight) ended(err error) {
 	}
 }
 
-// leaving counts the cases that a request belongs to when it leaves now. first: it is its owner's
-// first request.
+// leaving counts the cases that a request belongs to when it leaves now. first: it is its owner's first request.
 func (l *link) leaving(f *flight, r *single.Request, first bool) {
 	switch {
 	case r.Op == single.Extend:
@@ -167,8 +166,7 @@ func (t *task) cutShort(h *hold) {
 	}
 }
 
-// firstOf returns the key that identifies a request for these keys. Requests hold their keys in
-// sorted order.
+// firstOf returns the key that identifies a request for these keys. Requests hold their keys in sorted order.
 func firstOf(keys []string) string {
 	first := keys[0]
 	for _, k := range keys {

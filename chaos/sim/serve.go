@@ -97,8 +97,7 @@ func (f *flight) serve(again bool) {
 			f.counters = append(f.counters, l.master.store.Counter(l.master.time(), r.Keys[0]))
 			w.counts.Retained++
 		case f.replies[i].Outcome == single.Refused && store.PlainSet(r):
-			// If SET NX found the key taken, a second command asks for the holder, and may find the
-			// key free.
+			// If SET NX found the key taken, a second command asks for the holder, and may find the key free.
 			f.second = append(f.second, i)
 		}
 	}

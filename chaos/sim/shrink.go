@@ -58,8 +58,7 @@ func (s *Schedule) simplifications() []func() {
 	return all
 }
 
-// useOneKey keeps only the first of several keys. Quiet locks keep theirs, because no other session
-// may use those keys.
+// useOneKey keeps only the first of several keys. Quiet locks keep theirs, because no other session may use those keys.
 func (s *Schedule) useOneKey() {
 	quiet := func(x Session) bool { return x.Quiet }
 	for _, c := range s.Clients {

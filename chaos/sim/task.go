@@ -91,9 +91,8 @@ func (t *task) next() {
 	t.step(s.Idle, func() { t.begin(s, t.next) })
 }
 
-// announce announces the generation of the new set until the masters have accepted it, then calls
-// after. A set may lack a quorum for a minute, so announce waits for pause after a failure, and
-// doubles the pause each time, up to a second.
+// announce announces the generation of the new set until the masters have accepted it, then calls after. A set may lack
+// a quorum for a minute, so announce waits for pause after a failure, and doubles the pause each time, up to a second.
 func (t *task) announce(s *Session, pause time.Duration, after func()) {
 	w := t.c.w
 	var err error

@@ -123,8 +123,7 @@ func (w *world) perform(e event) {
 	}
 }
 
-// resumeSpread is the number of nanoseconds over which a resumed client catches up on its delayed
-// steps.
+// resumeSpread is the number of nanoseconds over which a resumed client catches up on its delayed steps.
 const resumeSpread = 1000
 
 // act performs an event that the engine notices.

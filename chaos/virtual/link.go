@@ -125,7 +125,6 @@ type conn struct {
 	changed *sync.Cond
 }
 
-// Read implements net.Conn.
 func (c *conn) Read(p []byte) (int, error) {
 	w := c.link.w
 	w.mu.Lock()
@@ -147,7 +146,6 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 }
 
-// Write implements net.Conn.
 func (c *conn) Write(p []byte) (int, error) {
 	w := c.link.w
 	w.mu.Lock()
@@ -227,7 +225,6 @@ func (c *conn) SetLinger(seconds int) error {
 	return nil
 }
 
-// SetReadDeadline implements net.Conn.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	w := c.link.w
 	w.mu.Lock()
@@ -253,16 +250,12 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// SetDeadline implements net.Conn.
 func (c *conn) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
 
 // SetWriteDeadline implements net.Conn: writes never wait.
 func (c *conn) SetWriteDeadline(time.Time) error { return nil }
 
-// LocalAddr implements net.Conn.
-func (c *conn) LocalAddr() net.Addr { return addr("10.1.0.1:1") }
-
-// RemoteAddr implements net.Conn.
+func (c *conn) LocalAddr() net.Addr  { return addr("10.1.0.1:1") }
 func (c *conn) RemoteAddr() net.Addr { return addr(address(c.link.master.number)) }
 
 type addr string

@@ -18,7 +18,10 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/virtual"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 	"github.com/seed-624411e5/redlock/internal/soak"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
+
+var must = locktest.Must
 
 func TestThisLibraryBreaksNoPromise(t *testing.T) {
 	virtual.Test(t, chaos.Redlock(), virtual.Options{Schedules: schedules(soak.Or(50, 200))})
@@ -96,13 +99,6 @@ func schedules(n int) int {
 		return n / 10
 	}
 	return n
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestAShrunkScheduleStillFailsAndIsSmall(t *testing.T) {

@@ -1,6 +1,7 @@
 package virtual
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -106,10 +107,7 @@ func (c *command) check(rest, names []string) (err error) {
 	case c.masters < 0 || c.masters > mostMasters:
 		return fmt.Errorf("-masters is %d, and %d is the most", c.masters, mostMasters)
 	}
-	c.batch.Subject, c.batch.Masters = c.subjects[i].Subject, c.subjects[i].Masters
-	if c.masters > 0 {
-		c.batch.Masters = c.masters
-	}
+	c.batch.Subject, c.batch.Masters = c.subjects[i].Subject, cmp.Or(c.masters, c.subjects[i].Masters)
 	if c.batch.Profile, err = FindProfile(c.profile); err != nil || c.replay == "" {
 		return err
 	}

@@ -236,9 +236,7 @@ func TestFaultsDoWhatTheySay(t *testing.T) {
 	}{
 		"":  {0, ""},
 		Cut: {second, ""}, CutRequests: {second, ""}, CutReplies: {second, ""}, Freeze: {second, ""},
-		Slow:  {400 * time.Millisecond, ""},
-		Crash: {0, "refused"}, Forget: {0, "refused"},
-		Reset: {0, ""},
+		Slow: {400 * time.Millisecond, ""}, Crash: {0, "refused"}, Forget: {0, "refused"}, Reset: {0, ""},
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			s := &Schedule{MinDelay: time.Millisecond, MaxDelay: time.Millisecond}

@@ -44,15 +44,14 @@ var errNothing = errors.New("virtual: Try returned neither a lock nor an error")
 // again is how long the subject waits after a try that failed.
 const again = 20 * time.Millisecond
 
+// ownLock implements workload.Subject.
 type ownLock struct {
 	name    string
 	connect func(masters []*redis.Options) Client
 }
 
-// Name implements workload.Subject.
 func (s ownLock) Name() string { return s.name }
 
-// Supports implements workload.Subject.
 func (s ownLock) Supports(kind history.Kind) error {
 	if kind != history.Plain {
 		return fmt.Errorf("%w: %s has plain locks only", workload.ErrUnsupported, s.name)
@@ -60,7 +59,6 @@ func (s ownLock) Supports(kind history.Kind) error {
 	return nil
 }
 
-// Open implements workload.Subject.
 func (s ownLock) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
 	return s.OpenSecured(ctx, endpoint.AllPlain(addrs))
 }
@@ -74,9 +72,9 @@ func (s ownLock) OpenSecured(_ context.Context, masters []endpoint.Endpoint) (wo
 	return ownClient{s.connect(all)}, nil
 }
 
+// ownClient implements workload.Locker.
 type ownClient struct{ Client }
 
-// Acquire implements workload.Locker.
 func (c ownClient) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
 	for {
 		h, err := c.Try(ctx, r.Key, r.TTL)
@@ -100,7 +98,6 @@ func (c ownClient) Acquire(ctx context.Context, r workload.Request) (workload.Ho
 	}
 }
 
-// Close implements workload.Locker.
 func (c ownClient) Close(context.Context) error {
 	if c.Client.Close == nil {
 		return nil
@@ -108,19 +105,13 @@ func (c ownClient) Close(context.Context) error {
 	return c.Client.Close()
 }
 
+// ownHold implements workload.Hold.
 type ownHold struct{ h Held }
 
-// Owner implements workload.Hold.
-func (h *ownHold) Owner() string { return h.h.Owner }
-
-// Token implements workload.Hold.
-func (h *ownHold) Token() uint64 { return 0 }
-
-// Remaining implements workload.Hold.
+func (h *ownHold) Owner() string            { return h.h.Owner }
+func (h *ownHold) Token() uint64            { return 0 }
 func (h *ownHold) Remaining() time.Duration { return time.Until(h.h.Until) }
-
-// Done implements workload.Hold.
-func (h *ownHold) Done() <-chan struct{} { return nil }
+func (h *ownHold) Done() <-chan struct{}    { return nil }
 
 // Extend implements workload.Hold. Only the holder's goroutine calls it.
 func (h *ownHold) Extend(ctx context.Context, ttl time.Duration) error {
@@ -134,5 +125,4 @@ func (h *ownHold) Extend(ctx context.Context, ttl time.Duration) error {
 	return err
 }
 
-// Release implements workload.Hold.
 func (h *ownHold) Release(ctx context.Context) error { return h.h.Release(ctx) }

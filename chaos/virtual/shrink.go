@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed-624411e5/redlock/chaos/internal/smaller"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
@@ -32,15 +33,7 @@ func (r *Result) breaks(oracles []string) bool {
 }
 
 // Oracles returns the names of the oracles that have found violations.
-func (r *Result) Oracles() []string {
-	var names []string
-	for _, v := range r.Violations {
-		if !slices.Contains(names, v.Oracle) {
-			names = append(names, v.Oracle)
-		}
-	}
-	return names
-}
+func (r *Result) Oracles() []string { return oracle.NamesOf(r.Violations) }
 
 // simplifications lists changes that make s simpler or leave it unchanged, largest first. Masters stay: a lock
 // may be for a certain number.

@@ -2,6 +2,7 @@ package virtual
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"os"
@@ -49,10 +50,7 @@ func (o Options) test(t *testing.T, subject workload.Subject, p Profile) {
 	if o.Schedules < 0 {
 		t.Fatalf("virtual: %d schedules", o.Schedules)
 	}
-	b := &Batch{Subject: subject, Profile: p, N: o.Schedules, First: max(o.Seed, 1), Masters: o.Masters}
-	if b.N == 0 {
-		b.N = 200
-	}
+	b := &Batch{Subject: subject, Profile: p, N: cmp.Or(o.Schedules, 200), First: max(o.Seed, 1), Masters: o.Masters}
 	out, err := b.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)

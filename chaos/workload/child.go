@@ -188,9 +188,8 @@ type ChildOptions struct {
 	Nth int
 }
 
-// StartChild starts this program again as a client. The client's events go to recorder. StartChild
-// returns when the client is ready. Kill or Stop end the client; on Linux, so does the end of this
-// process.
+// StartChild starts this program again as a client. The client's events go to recorder. StartChild returns when the
+// client is ready. Kill or Stop end the client; on Linux, so does the end of this process.
 func StartChild(recorder *history.Recorder, o ChildOptions) (*Child, error) {
 	if os.Getenv(childMark) != "" { // or it would start itself again and again
 		return nil, fmt.Errorf("%w: this process has itself been started as one, and did not call workload.Main",
@@ -362,8 +361,7 @@ func (c *Child) Kill() {
 	_ = c.stdin.Close()
 }
 
-// Stop asks the process to release its locks and to end. It kills a process that has not ended
-// within the time.
+// Stop asks the process to release its locks and to end. It kills a process that has not ended within the time.
 func (c *Child) Stop(within time.Duration) {
 	_ = c.stdin.Close()
 	select {

@@ -46,9 +46,7 @@ func TestTheClockOfAClientInAProcessIsSetAndRunsFast(t *testing.T) {
 			Think: workload.Span{Min: time.Millisecond, Max: 2 * time.Millisecond},
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer child.Kill()
 	ahead := func(d time.Duration) func() bool {
 		return func() bool {

@@ -126,13 +126,11 @@ type parentRegister struct {
 	checked bool
 }
 
-// Read implements Resource.
 func (r parentRegister) Read(attempt uint64, client int, key string, token uint64) (value int64, ok bool) {
 	reply := r.all.ask(registerRequest{Checked: r.checked, Attempt: attempt, Client: client, Key: key, Token: token})
 	return reply.Value, reply.OK
 }
 
-// Write implements Resource.
 func (r parentRegister) Write(attempt uint64, client int, key string, token uint64, value int64) bool {
 	return r.all.ask(registerRequest{
 		Checked: r.checked, Write: true, Attempt: attempt, Client: client, Key: key, Token: token, Value: value,

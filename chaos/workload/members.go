@@ -12,16 +12,14 @@ type Membership struct {
 	// Sets are the masters of its locks: of one set, or of the old one and the new one while the one takes the other's
 	// place. A lock of two sets must have a majority of each. A master of both has the same address in both.
 	Sets [][]endpoint.Endpoint
-	// Generation numbers the membership: clients begin with 1. The generations of any two clients
-	// that work, or still hold a lock, differ by at most 1, unless the plan breaks the lock's
-	// assumptions.
+	// Generation numbers the membership: clients begin with 1. The generations of any two clients that work, or still
+	// hold a lock, differ by at most 1, unless the plan breaks the lock's assumptions.
 	Generation uint64
 }
 
-// Members is a Subject with clients that can move from one set of masters to another while locks
-// are held and wanted. For each membership the harness opens another client and uses it for all new
-// requests. The previous client extends and releases its holds. The harness closes it when it has
-// none left.
+// Members is a Subject with clients that can move from one set of masters to another while locks are held and wanted.
+// For each membership the harness opens another client and uses it for all new requests. The previous client extends
+// and releases its holds. The harness closes it when it has none left.
 type Members interface {
 	// OpenMembers is [Open] for a membership. The client calls tell as one of a [VoteTeller] does, if it can;
 	// Ballot.Master is an index of all sets, one after the other, and for a master of both either will do.

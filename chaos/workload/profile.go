@@ -35,9 +35,8 @@ type Profile struct {
 	Cancel float64 `json:"cancel,omitempty"`
 	// Register: holders read, think and write a register that checks tokens and one that does not.
 	Register bool `json:"register,omitempty"`
-	// Late: workers write when the time of the hold is over, without checking its bound again, as a
-	// program does that checked and was then stopped. Only a resource that checks tokens is safe
-	// from such a write.
+	// Late: workers write when the time of the hold is over, without checking its bound again, as a program does that
+	// checked and was then stopped. Only a resource that checks tokens is safe from such a write.
 	Late bool `json:"late,omitempty"`
 	// ToBound: a hold lasts until its bound, without a margin that the library leaves before it.
 	ToBound bool `json:"to_bound,omitempty"`
@@ -116,16 +115,13 @@ func Profiles() []Profile {
 		{
 			Name: "permits", Text: "Permits of one semaphore: shared holds and no others, for a subject that has a " +
 				"semaphore under each key.",
-			Keys: 1, Kind: history.Shared, Readers: 1, TTL: 2 * time.Second, Hold: Span{ms, 30 * ms}, Think: Span{
-				0, 20 * ms,
-			},
-			Wait: 20 * time.Second, Extend: 0.1, Cancel: 0.05,
+			Keys: 1, Kind: history.Shared, Readers: 1, TTL: 2 * time.Second, Hold: Span{ms, 30 * ms},
+			Think: Span{0, 20 * ms}, Wait: 20 * time.Second, Extend: 0.1, Cancel: 0.05,
 		},
 		{
 			Name: "renewed-permits", Text: "Permits of one semaphore that outlive their ttl several times by renewal.",
 			Keys: 1, Kind: history.Shared, Readers: 1, TTL: time.Second, Hold: Span{time.Second, 3 * time.Second},
-			Think: Span{0, 20 * ms},
-			Wait:  20 * time.Second, Renew: true,
+			Think: Span{0, 20 * ms}, Wait: 20 * time.Second, Renew: true,
 		},
 		{
 			Name: "reentrant", Text: "Owners that take the same key again while they hold it.",
@@ -186,8 +182,7 @@ func Profiles() []Profile {
 			Name: "takeover", Text: "Read-modify-writes under two keys that all want, and two more that are kept by " +
 				"renewal, each for longer than its ttl or so, and waited for.",
 			Keys: 4, Kind: history.Fenced, TTL: 2 * time.Second, Hold: Span{ms, 15 * ms}, Think: Span{0, 20 * ms},
-			Wait:     60 * time.Second,
-			Register: true, Extend: 0.1, Workers: 3,
+			Wait: 60 * time.Second, Register: true, Extend: 0.1, Workers: 3,
 			Parts: []Part{
 				{Some: 2, Kind: history.Fenced},
 				{Some: 2, Kind: history.Fenced},
@@ -209,8 +204,7 @@ func Profiles() []Profile {
 			Name: "writers", Text: "Read-modify-writes by clients some of which are processes, and whose writes come " +
 				"without another look at the bound.",
 			Keys: 1, Kind: history.Fenced, TTL: time.Second, Hold: Span{50 * ms, 200 * ms}, Think: Span{0, 30 * ms},
-			Wait:     20 * time.Second,
-			Children: 2, Register: true, Late: true,
+			Wait: 20 * time.Second, Children: 2, Register: true, Late: true,
 		},
 	}
 }

@@ -30,8 +30,7 @@ type cell struct {
 	token uint64
 }
 
-// NewRegister returns an empty register that records the requests that it serves. With checks it
-// refuses stale tokens.
+// NewRegister returns an empty register that records the requests that it serves. With checks it refuses stale tokens.
 func NewRegister(sink Sink, checks bool) *Register {
 	r := &Register{suffix: "/unchecked", checks: checks, sink: sink, cells: make(map[string]cell)}
 	if checks {

@@ -37,9 +37,8 @@ type Subject interface {
 	// Supports returns nil if the library has locks of this kind. Otherwise the error matches
 	// ErrUnsupported and says why.
 	Supports(kind history.Kind) error
-	// Open makes a new client. It must share nothing with another client. addrs are host:port of
-	// each master, as this client has to dial them. Masters that want a password or TLS need a
-	// [Secured].
+	// Open makes a new client. It must share nothing with another client. addrs are host:port of each master, as this
+	// client has to dial them. Masters that want a password or TLS need a [Secured].
 	Open(ctx context.Context, addrs []string) (Locker, error)
 }
 
@@ -66,8 +65,7 @@ func Open(ctx context.Context, s Subject, masters []endpoint.Endpoint) (Locker, 
 	return s.Open(ctx, endpoint.Addrs(masters))
 }
 
-// OwnerReader is a Subject that stores more than the plain owner in a key's value, hash field or
-// set member.
+// OwnerReader is a Subject that stores more than the plain owner in a key's value, hash field or set member.
 type OwnerReader interface {
 	// OwnerOf returns the owner, as Hold.Owner gives it, from the raw text on a master.
 	OwnerOf(raw string) string
@@ -122,8 +120,7 @@ type Locker interface {
 // Request is a worker's request for a lock.
 type Request struct {
 	Key string
-	// Also are further keys of the same lock: the hold covers all keys, or there is no hold. Only
-	// for a [Several].
+	// Also are further keys of the same lock: the hold covers all keys, or there is no hold. Only for a [Several].
 	Also []string
 	TTL  time.Duration
 	Kind history.Kind

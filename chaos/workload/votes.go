@@ -55,8 +55,7 @@ type Ballot struct {
 
 // VoteTeller is a Subject that can report each master's answers.
 type VoteTeller interface {
-	// OpenTelling is [Open], and the client also reports votes. It calls tell at once for every
-	// vote that it requested from a master, even if the vote came too late to count. tell may be
-	// called concurrently, and does not block.
+	// OpenTelling is [Open], and the client also reports votes. It calls tell at once for every vote that it requested
+	// from a master, even if the vote came too late to count. tell may be called concurrently, and does not block.
 	OpenTelling(ctx context.Context, masters []endpoint.Endpoint, tell func(Ballot)) (Locker, error)
 }

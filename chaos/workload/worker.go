@@ -71,8 +71,7 @@ type Worker struct {
 	// Fenced reports whether the library gives tokens. If it does not, the worker asks for Plain
 	// holds instead of Fenced ones.
 	Fenced bool
-	// Unexpected receives the errors that no lock library should return; optional. The worker's
-	// goroutine calls it.
+	// Unexpected receives the errors that no lock library should return; optional. The worker's goroutine calls it.
 	Unexpected func(op string, err error)
 }
 
@@ -262,8 +261,7 @@ func (w *Worker) act(ctx context.Context, h *held) {
 		extendAt = time.Now().Add(time.Until(end) / 2)
 	}
 	for time.Now().Before(end) && ctx.Err() == nil {
-		// A program that was paused after checking the bound extends without another check; so does
-		// this worker.
+		// A program that was paused after checking the bound extends without another check; so does this worker.
 		if !extendAt.IsZero() && time.Now().After(extendAt) {
 			extendAt = time.Time{}
 			w.extend(ctx, h)

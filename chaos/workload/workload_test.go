@@ -18,7 +18,10 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/workload"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
+
+var must = locktest.Must
 
 func TestMain(m *testing.M) {
 	if os.Getenv(silent) != "" { // a program that forgot to call Main
@@ -133,8 +136,7 @@ func (h *memoryHold) Release(context.Context) error {
 	return nil
 }
 
-// work runs workers with a profile until they have made that many acquisitions, and returns the
-// record.
+// work runs workers with a profile until they have made that many acquisitions, and returns the record.
 func work(t *testing.T, m *memory, profile workload.Profile, acquisitions int) *history.View {
 	t.Helper()
 	origin := workload.Monotonic()
@@ -146,8 +148,7 @@ func work(t *testing.T, m *memory, profile workload.Profile, acquisitions int) *
 	for c := range 3 {
 		w := workload.Worker{
 			Client: c, Locker: m, Sink: recorder, Profile: profile.Of(c), Rand: rand.New(rand.NewPCG(1, uint64(c))),
-			Fenced:  true,
-			Checked: checked, Unchecked: unchecked, Gate: &workload.Gate{},
+			Fenced: true, Checked: checked, Unchecked: unchecked, Gate: &workload.Gate{},
 			Unexpected: func(op string, err error) { t.Errorf("%s: %v", op, err) },
 		}
 		group.Go(func() { w.Run(ctx) })
@@ -179,8 +180,7 @@ func eventually(t *testing.T, cond func() bool) {
 	}
 }
 
-// TestWorkersRecordEachHoldCompletely runs every profile that the subject supports. The record must be
-// complete.
+// TestWorkersRecordEachHoldCompletely runs every profile that the subject supports. The record must be complete.
 func TestWorkersRecordEachHoldCompletely(t *testing.T) {
 	for _, profile := range workload.Profiles() {
 		m := &memory{}
@@ -233,9 +233,7 @@ type alone struct{ workload.Subject }
 
 func TestALibraryWithoutLocksOverSeveralKeysIsRefused(t *testing.T) {
 	mixed, err := workload.FindProfile("mixed")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := mixed.Check(alone{&memory{}}); !errors.Is(err, workload.ErrUnsupported) ||
 		!strings.Contains(err.Error(), "several keys") {
 		t.Errorf("error %v", err)
@@ -249,12 +247,8 @@ func (p processes) WithClocks(context.Context, string) (workload.Subject, error)
 
 func TestAClientThatIsAProcessIsNoneOfTheHarness(t *testing.T) {
 	children, err := workload.FindProfile("children")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := children.Check(&memory{}); err != nil {
-		t.Error(err)
-	}
+	must(t, err)
+	must(t, children.Check(&memory{}))
 	if err := children.Check(processes{&memory{}}); !errors.Is(err, workload.ErrUnsupported) ||
 		!strings.Contains(err.Error(), "processes already") {
 		t.Errorf("error %v", err)
@@ -276,9 +270,7 @@ func TestAHolderWhoseHoldIsLostStops(t *testing.T) {
 // A holder that entered again goes on after it has left the inner hold.
 func TestAnInnerReleaseThatEndsTheOuterHoldShows(t *testing.T) {
 	profile, err := workload.FindProfile("reentrant")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	profile.Keys = 1
 	for _, frees := range []bool{false, true} {
 		v := work(t, &memory{frees: frees}, profile, 90)
@@ -442,9 +434,7 @@ func keeper(t *testing.T, client, nth, workers int) (*workload.Child, *history.R
 			Wait: time.Hour,
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return child, recorder
 }
 
@@ -465,9 +455,7 @@ func TestTheHoldOfAKilledChildHasNoHolder(t *testing.T) {
 	eventually(t, func() bool { // one has it, and one waits
 		return has(history.AcquireReturn)() && len(history.NewView(recorder.Events()).Attempts) == 2
 	})
-	if err := errors.Join(child.Pause(), child.Resume()); err != nil {
-		t.Error(err)
-	}
+	must(t, errors.Join(child.Pause(), child.Resume()))
 	if !child.Alive() || !has(history.Paused)() || !has(history.Resumed)() {
 		t.Error("the pause was not recorded, or ended the child")
 	}
@@ -502,8 +490,7 @@ func TestAStoppedChildReleases(t *testing.T) {
 	}
 }
 
-// overtaken is a register that serves a client with a greater token after each read, as if the
-// reader had been stopped.
+// overtaken is a register that serves a client with a greater token after each read, as if the reader had been stopped.
 type overtaken struct{ *workload.Register }
 
 func (r overtaken) Read(attempt uint64, client int, key string, token uint64) (int64, bool) {
@@ -512,8 +499,7 @@ func (r overtaken) Read(attempt uint64, client int, key string, token uint64) (i
 	return value, ok
 }
 
-// A client in another process uses the registers of its parent, which refuse it like any other
-// client.
+// A client in another process uses the registers of its parent, which refuse it like any other client.
 func TestAChildThatWritesTooLateIsRefusedByTheRegisterThatChecks(t *testing.T) {
 	recorder := history.NewRecorder(func() int64 { return 0 })
 	child, err := workload.StartChild(recorder, workload.ChildOptions{
@@ -523,9 +509,7 @@ func TestAChildThatWritesTooLateIsRefusedByTheRegisterThatChecks(t *testing.T) {
 			Name: "x", Keys: 1, Kind: history.Fenced, TTL: time.Hour, Register: true, Late: true, Workers: 1,
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	outcomes := func() map[string]history.Outcome {
 		out := make(map[string]history.Outcome)
 		for _, e := range recorder.Events() {

@@ -59,9 +59,7 @@ func gone(t *testing.T, cluster *backend.Cluster, dir string) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left on disk: %v, %v", left, err)
 	}
-	if err := os.Remove(dir); err != nil {
-		t.Error(err)
-	}
+	must(t, os.Remove(dir))
 }
 
 func TestEtcdServesWithOneMemberStoppedAndLeavesNothing(t *testing.T) {
@@ -76,9 +74,7 @@ func TestEtcdServesWithOneMemberStoppedAndLeavesNothing(t *testing.T) {
 		_, err := client.Put(t.Context(), "key", "value")
 		return err == nil
 	}, "a write with one of three members stopped")
-	if err := client.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, client.Close())
 	gone(t, cluster, dir) // the stopped one too
 }
 

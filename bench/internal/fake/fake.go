@@ -63,7 +63,6 @@ func (s *Subject) place(key string) chan struct{} {
 
 type client struct{ s *Subject }
 
-// Acquire implements subject.Client.
 func (c client) Acquire(ctx context.Context, key string, _ time.Duration) (subject.Handle, error) {
 	if c.s.Stuck != nil {
 		<-c.s.Stuck
@@ -87,12 +86,10 @@ func (c client) Acquire(ctx context.Context, key string, _ time.Duration) (subje
 	}
 }
 
-// Close implements subject.Client.
 func (client) Close(context.Context) error { return nil }
 
 type handle chan struct{}
 
-// Release implements subject.Handle.
 func (h handle) Release(context.Context) error {
 	<-h
 	return nil

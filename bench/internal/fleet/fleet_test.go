@@ -45,11 +45,7 @@ func TestOnlyMastersWithADelayAnswerLate(t *testing.T) {
 	const late = 30 * time.Millisecond
 	d, err := fleet.Delay([]string{servers[0].Addr(), servers[1].Addr()}, []time.Duration{0, late})
 	must(t, err)
-	defer func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	defer func() { must(t, d.Close()) }()
 	if addrs := d.Addrs(); addrs[0] != servers[0].Addr() || addrs[1] == servers[1].Addr() {
 		t.Errorf("addresses %v", addrs)
 	}

@@ -27,8 +27,7 @@ func Of[T any](all []T, name func(T) string) []string {
 	return out
 }
 
-// Find returns the named ones, in the order of all; no names mean all. The error says which kind of thing
-// is not there.
+// Find returns the named ones, in the order of all; no names mean all. The error says which kind of thing is not there.
 func Find[T any](kind string, all []T, name func(T) string, wanted []string) ([]T, error) {
 	known := Of(all, name)
 	for _, n := range wanted {

@@ -14,7 +14,10 @@ import (
 	"github.com/seed-624411e5/redlock/bench/internal/measure"
 	"github.com/seed-624411e5/redlock/bench/internal/report"
 	"github.com/seed-624411e5/redlock/bench/internal/result"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
+
+var must = locktest.Must
 
 func rows() []result.Row {
 	recorder := measure.NewRecorder()
@@ -60,9 +63,7 @@ func TestSectionsLeaveOutScenariosThatDidNotRun(t *testing.T) {
 func TestTableHasRatiosAgainstTheRivals(t *testing.T) {
 	var out bytes.Buffer
 	for _, s := range sections() {
-		if err := report.Table(&out, s); err != nil {
-			t.Fatal(err)
-		}
+		must(t, report.Table(&out, s))
 	}
 	text := out.String()
 	line := regexp.MustCompile(`(?m)^ *redlock +128 .*$`).FindString(text)
@@ -93,9 +94,7 @@ func TestASubjectOnSeparateServersIsComparedAndExplained(t *testing.T) {
 	rows[2].About, rows[3].About = "three members", "three members"
 	var out bytes.Buffer
 	section := report.Sections([][2]string{{"cohort", "one key"}}, rows)
-	if err := report.Table(&out, section[0]); err != nil {
-		t.Fatal(err)
-	}
+	must(t, report.Table(&out, section[0]))
 	for kind, want := range map[string]string{"one process": "0.50×", "four processes": "0.25×"} {
 		if line := regexp.MustCompile(`(?m)^ *etcd \(` + kind + `\) .*$`).
 			FindString(out.String()); !strings.Contains(line, want) {
@@ -119,13 +118,9 @@ func TestDurationsChangeTheirUnit(t *testing.T) {
 
 func TestPlotsAreWrittenAsSeparateFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "plots")
-	if err := report.Plots(dir, sections()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, report.Plots(dir, sections()))
 	files, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// Throughput, a distribution for each of two numbers of workers, the gap and the wait; each twice.
 	if len(files) != 10 {
 		t.Errorf("%d files: %v", len(files), files)
@@ -133,9 +128,7 @@ func TestPlotsAreWrittenAsSeparateFiles(t *testing.T) {
 	for _, theme := range []string{"light", "dark"} {
 		svg, err := os.ReadFile(filepath.Join(dir, "cycles-a-second-over-workers-each-with-keys-of-its-own-"+theme+
 			".svg"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if err := xml.Unmarshal(svg, new(struct{})); err != nil {
 			t.Errorf("%s: %v", theme, err)
 		}

@@ -54,13 +54,11 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration) {
 	}
 }
 
-// Owner implements workload.Hold.
 func (h *hold) Owner() string { return h.owner }
 
 // Token implements workload.Hold: no rival with a bound has one.
 func (h *hold) Token() uint64 { return 0 }
 
-// Remaining implements workload.Hold.
 func (h *hold) Remaining() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -70,7 +68,6 @@ func (h *hold) Remaining() time.Duration {
 // Done implements workload.Hold: no rival with a bound has such a channel. Its users watch the time.
 func (h *hold) Done() <-chan struct{} { return nil }
 
-// Extend implements workload.Hold.
 func (h *hold) Extend(ctx context.Context, ttl time.Duration) error {
 	h.extending.Lock()
 	defer h.extending.Unlock()
@@ -106,13 +103,9 @@ type endless struct {
 // forever is a bound that no run reaches.
 func forever() time.Time { return time.Now().Add(time.Hour) }
 
-// Owner implements workload.Hold.
 func (h *endless) Owner() string { return h.owner }
-
-// Token implements workload.Hold.
 func (h *endless) Token() uint64 { return h.token }
 
-// Remaining implements workload.Hold.
 func (h *endless) Remaining() time.Duration {
 	select {
 	case <-h.done:
@@ -122,7 +115,6 @@ func (h *endless) Remaining() time.Duration {
 	}
 }
 
-// Done implements workload.Hold.
 func (h *endless) Done() <-chan struct{} { return h.done }
 
 // Extend implements workload.Hold: the library extends by itself.
@@ -139,7 +131,6 @@ func (h *endless) Extend(ctx context.Context, _ time.Duration) error {
 	return nil
 }
 
-// Release implements workload.Hold.
 func (h *endless) Release(ctx context.Context) error {
 	err := h.give(ctx)
 	switch {

@@ -85,13 +85,11 @@ type rival struct {
 	open func(ctx context.Context, addrs []string) (*client, error)
 }
 
-// Name implements workload.Subject.
 func (s rival) Name() string { return s.name }
 
 // RenewsHolds implements workload.Renewer.
 func (rival) RenewsHolds() {}
 
-// Supports implements workload.Subject.
 func (s rival) Supports(kind history.Kind) error {
 	if kind == history.Plain || slices.Contains(s.also, kind) {
 		return nil
@@ -99,7 +97,6 @@ func (s rival) Supports(kind history.Kind) error {
 	return fmt.Errorf("%w: %s has no %s locks", workload.ErrUnsupported, s.name, kind)
 }
 
-// Open implements workload.Subject.
 func (s rival) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
 	if len(addrs) == 0 {
 		return nil, fmt.Errorf("rivals: %s needs a master", s.name)
@@ -112,13 +109,13 @@ func (s rival) Open(ctx context.Context, addrs []string) (workload.Locker, error
 	return c, nil
 }
 
-// overRedis is a rival over go-redis with its default options. It also logs in, speaks TLS, and runs in virtual time.
+// overRedis implements workload.Subject for a rival over go-redis with its default options. It also logs in, speaks
+// TLS, and runs in virtual time.
 type overRedis struct {
 	rival
 	connect func(masters []*redis.Options) *client
 }
 
-// Open implements workload.Subject.
 func (s overRedis) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
 	return s.OpenSecured(ctx, endpoint.AllPlain(addrs))
 }
@@ -153,7 +150,6 @@ func closing(c io.Closer) func(context.Context) error {
 	return func(context.Context) error { return c.Close() }
 }
 
-// Acquire implements workload.Locker.
 func (c *client) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
 	if err := c.Supports(r.Kind); err != nil {
 		return nil, err

@@ -15,19 +15,14 @@ func TestRedsyncLogsInAndSpeaksTLS(t *testing.T) {
 	var all []endpoint.Endpoint
 	for _, s := range redistest.StartN(t, 3, redistest.WithTLS(files), redistest.WithPassword("hush")) {
 		all = append(all, endpoint.Endpoint{
-			Addr: s.Addr(), Password: "hush", TLS: &endpoint.TLS{
-				CA: files.CAFile, Cert: files.CertFile, Key: files.KeyFile,
-			},
+			Addr: s.Addr(), Password: "hush",
+			TLS: &endpoint.TLS{CA: files.CAFile, Cert: files.CertFile, Key: files.KeyFile},
 		})
 	}
 	locker, err := workload.Open(t.Context(), rivals.Redsync(), all)
 	must(t, err)
 	hold, err := locker.Acquire(t.Context(), workload.Request{Key: "k", TTL: time.Minute, Once: true})
 	must(t, err)
-	if err := hold.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if err := locker.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must(t, hold.Release(t.Context()))
+	must(t, locker.Close(t.Context()))
 }

@@ -106,8 +106,7 @@ func restedCycle(ctx context.Context, client subject.Client, key string, rest ti
 func contendedSlice(seen load.Handoff, cycle time.Duration, contenders int) result.Slice {
 	us := measure.Micros
 	return result.Slice{
-		OpsPerSecond: seen.GrantsPerSecond, Latency: seen.Wait,
-		Errors: seen.Errors, FirstError: seen.FirstError,
+		OpsPerSecond: seen.GrantsPerSecond, Latency: seen.Wait, Errors: seen.Errors, FirstError: seen.FirstError,
 		Extra: map[string]float64{
 			result.Fairness: seen.Fairness,
 			"gap_p50_us":    us(seen.Gaps.Quantile(0.50)), "gap_p99_us": us(seen.Gaps.Quantile(0.99)),

@@ -112,8 +112,7 @@ func TestCohortHasARowForOneProcessAndOneForFour(t *testing.T) {
 		t.Errorf("%d clients were opened, want one and four", n)
 	}
 	for _, r := range rows {
-		if overlaps, ok := r.Get("overlaps"); !ok || overlaps != 0 || ops(r) <= 0 || r.Workers != 32 ||
-			r.Errors != 0 {
+		if overlaps, ok := r.Get("overlaps"); !ok || overlaps != 0 || ops(r) <= 0 || r.Workers != 32 || r.Errors != 0 {
 			t.Errorf("%s: %g handoffs/s of %d, %v overlaps (%t), %d errors (%v)", r.Kind, ops(r), r.Workers,
 				overlaps, ok, r.Errors, r.FirstError)
 		}

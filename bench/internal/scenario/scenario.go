@@ -230,9 +230,7 @@ func (s Scenario) rows(env *Env, groups []group, slices map[result.Key][]result.
 
 // key is the row of an entry. It names the number of a subject's separate servers, or of the group's masters.
 func (s Scenario) key(env *Env, g group, x entry) result.Key {
-	key := result.Key{
-		Scenario: s.Name, Subject: x.subject.Name(), Kind: x.kind, Workers: g.workers, Masters: g.masters,
-	}
+	key := result.Key{Scenario: s.Name, Subject: x.subject.Name(), Kind: x.kind, Workers: g.workers, Masters: g.masters}
 	if _, hosted := x.subject.(subject.Hosted); hosted {
 		key.Masters = env.servers(x.subject).Len()
 	}

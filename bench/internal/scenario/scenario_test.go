@@ -36,8 +36,7 @@ func environment(t *testing.T, subjects ...subject.Subject) *scenario.Env {
 	return &scenario.Env{
 		Fleet: f, Subjects: subjects, Masters: 5,
 		Duration: 20 * time.Millisecond, Repeat: 1, Bound: 50 * time.Millisecond,
-		Contenders: 4, ContendFor: 100 * time.Millisecond, Hold: time.Millisecond, Holds: 10,
-		Logf: t.Logf,
+		Contenders: 4, ContendFor: 100 * time.Millisecond, Hold: time.Millisecond, Holds: 10, Logf: t.Logf,
 	}
 }
 
@@ -170,9 +169,8 @@ func TestEachKindHasASeparateRow(t *testing.T) {
 	env := environment(t)
 	env.Workers = []int{2}
 	env.Kinds = []subject.Variant{
-		{Kind: "plain", Subject: &fake.Subject{Called: "redlock"}}, {
-			Kind: "fenced", Subject: &fake.Subject{Called: "redlock"},
-		},
+		{Kind: "plain", Subject: &fake.Subject{Called: "redlock"}},
+		{Kind: "fenced", Subject: &fake.Subject{Called: "redlock"}},
 	}
 	rows := run(t, env, "kinds")
 	if len(rows) != 2 || rows[0].Kind != "plain" || rows[1].Kind != "fenced" || ops(rows[1]) <= 0 {

@@ -50,20 +50,10 @@ type oneMaster interface{ OneMaster() }
 type oneProcess interface{ OneProcess() }
 
 // between are the subjects for scenarios without competing goroutines in one process.
-func (e *Env) between() []subject.Subject {
-	return slices.DeleteFunc(slices.Clone(e.Subjects), func(s subject.Subject) bool {
-		_, one := s.(oneProcess)
-		return one
-	})
-}
+func (e *Env) between() []subject.Subject { return without[oneProcess](e.Subjects) }
 
 // majorities are the subjects of between that go on without one server.
-func (e *Env) majorities() []subject.Subject {
-	return slices.DeleteFunc(e.between(), func(s subject.Subject) bool {
-		_, one := s.(oneMaster)
-		return one
-	})
-}
+func (e *Env) majorities() []subject.Subject { return without[oneMaster](e.between()) }
 
 // ours is this library's subject, if it is compared: one of the subjects that Kinds has, too.
 func (e *Env) ours() []subject.Subject {
@@ -74,10 +64,13 @@ func (e *Env) ours() []subject.Subject {
 
 // onMasters are the subjects that ask a majority of the masters, and no servers of their own. Scenarios about the
 // number of masters, or the way to them, compare these.
-func (e *Env) onMasters() []subject.Subject {
-	return slices.DeleteFunc(e.majorities(), func(s subject.Subject) bool {
-		_, hosted := s.(subject.Hosted)
-		return hosted
+func (e *Env) onMasters() []subject.Subject { return without[subject.Hosted](e.majorities()) }
+
+// without leaves out the subjects that are a T.
+func without[T any](all []subject.Subject) []subject.Subject {
+	return slices.DeleteFunc(slices.Clone(all), func(s subject.Subject) bool {
+		_, is := s.(T)
+		return is
 	})
 }
 

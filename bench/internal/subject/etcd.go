@@ -28,8 +28,7 @@ type etcdSubject struct {
 // Etcd is etcd's Mutex with the default settings of server and client.
 func Etcd() Subject {
 	return &etcdSubject{name: "etcd", about: "concurrency.Mutex over 3 members with their default settings (fsync " +
-		"before every answer), " +
-		"a session for every acquisition under way, kept alive and used again"}
+		"before every answer), a session for every acquisition under way, kept alive and used again"}
 }
 
 // EtcdMemory is Etcd with the members' data in memory, where an fsync costs nothing. The difference is the cost of the
@@ -64,7 +63,6 @@ func (s *etcdSubject) Open(_ context.Context, addrs []string) (Client, error) {
 
 type etcdClient struct{ locks *EtcdLocks }
 
-// Acquire implements Client.
 func (c etcdClient) Acquire(ctx context.Context, key string, ttl time.Duration) (Handle, error) {
 	return granted(c.locks.Lock(ctx, key, ttl, false))
 }

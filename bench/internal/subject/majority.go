@@ -39,7 +39,6 @@ func requestTimeout(ttl time.Duration) time.Duration {
 	return min(max(ttl/20, 10*time.Millisecond), time.Second)
 }
 
-// Acquire implements Client.
 func (m *majority) Acquire(ctx context.Context, key string, ttl time.Duration) (Handle, error) {
 	for {
 		h, err := m.try(ctx, key, ttl)

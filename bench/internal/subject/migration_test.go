@@ -62,18 +62,15 @@ func TestALockOfRedsyncKeepsOutThisLibrary(t *testing.T) {
 	}
 	lock, err := locker.Acquire(t.Context(), migrated, time.Minute)
 	must(t, err)
-	if err := lock.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must(t, lock.Release(t.Context()))
 }
 
 func TestALockOfThisLibraryKeepsOutRedsync(t *testing.T) {
 	rs, locker, servers := both(t)
 	for name, opts := range map[string][]redlock.Option{
-		"plain": nil, "fenced": {redlock.Fenced()}, "shared": {redlock.Shared()}, "reentrant": {
-			redlock.Reentrant("me"),
-		},
-		"renewed": {redlock.AutoRenew()}, "with another key": {redlock.AndKeys("orders:43")},
+		"plain": nil, "fenced": {redlock.Fenced()}, "shared": {redlock.Shared()},
+		"reentrant": {redlock.Reentrant("me")},
+		"renewed":   {redlock.AutoRenew()}, "with another key": {redlock.AndKeys("orders:43")},
 	} {
 		lock, err := locker.Acquire(t.Context(), migrated, time.Minute, opts...)
 		if err != nil {

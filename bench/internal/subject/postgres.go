@@ -27,8 +27,7 @@ func (postgresSubject) Name() string { return "postgres" }
 
 func (postgresSubject) About() string {
 	return fmt.Sprintf("pg_advisory_lock over pgx on one server with its default settings, which keeps such locks in "+
-		"memory and writes nothing; "+
-		"a connection for every acquisition under way, %d at most", postgresConnections)
+		"memory and writes nothing; a connection for every acquisition under way, %d at most", postgresConnections)
 }
 
 // OneMaster marks a subject that scenarios about several masters leave out.

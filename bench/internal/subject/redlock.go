@@ -65,7 +65,6 @@ type redlockClient struct {
 	options []redlock.Option
 }
 
-// Acquire implements Client.
 func (c *redlockClient) Acquire(ctx context.Context, key string, ttl time.Duration) (Handle, error) {
 	return granted(c.locker.Acquire(ctx, key, ttl, c.options...))
 }
@@ -90,7 +89,6 @@ func granted[H Handle](handle H, err error) (Handle, error) {
 // redlockPair is this library with one lock on two keys in every cycle: the requested key and another one.
 type redlockPair struct{ Subject }
 
-// Open implements Subject.
 func (redlockPair) Open(ctx context.Context, addrs []string) (Client, error) {
 	l, err := redlock.Dial(ctx, URLs(addrs), redlock.Options{})
 	if err != nil {
@@ -101,7 +99,6 @@ func (redlockPair) Open(ctx context.Context, addrs []string) (Client, error) {
 
 type redlockPairClient struct{ *redlock.Locker }
 
-// Acquire implements Client.
 func (c redlockPairClient) Acquire(ctx context.Context, key string, ttl time.Duration) (Handle, error) {
 	return granted(c.Locker.Acquire(ctx, key, ttl, redlock.AndKeys(key+":other")))
 }

@@ -77,7 +77,6 @@ func (c *RedsyncClient) Close() error {
 
 type redsyncClient struct{ all *RedsyncClient }
 
-// Acquire implements Client.
 func (c redsyncClient) Acquire(ctx context.Context, key string, ttl time.Duration) (Handle, error) {
 	m := c.all.NewMutex(key, ttl)
 	if err := m.LockContext(ctx); err != nil {

@@ -27,7 +27,6 @@ type redsyncMutexClient struct {
 	mutexes sync.Map // key to chan struct{} of capacity 1: waiters are served in order and can cancel
 }
 
-// Acquire implements Client.
 func (c *redsyncMutexClient) Acquire(ctx context.Context, key string, ttl time.Duration) (Handle, error) {
 	known, ok := c.mutexes.Load(key)
 	if !ok {
@@ -52,7 +51,6 @@ type redsyncMutexHandle struct {
 	mutex chan struct{}
 }
 
-// Release implements Handle.
 func (h redsyncMutexHandle) Release(ctx context.Context) error {
 	defer func() { <-h.mutex }()
 	return h.Handle.Release(ctx)

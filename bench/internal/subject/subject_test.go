@@ -54,11 +54,7 @@ func hosted(t *testing.T, s subject.Subject, masters []string) []string {
 		redistest.NothingTested(t, err)
 	}
 	must(t, err)
-	t.Cleanup(func() {
-		if err := servers.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must(t, servers.Close()) })
 	addrs, err := servers.Addrs(servers.Len())
 	must(t, err)
 	return addrs
@@ -146,11 +142,7 @@ func TestHandWrittenRivalsDoNotWaitForAStoppedMaster(t *testing.T) {
 		t.Run(s.Name(), func(t *testing.T) {
 			c := open(t, s, addresses(servers))
 			must(t, servers[1].Pause())
-			defer func() {
-				if err := servers[1].Resume(); err != nil {
-					t.Error(err)
-				}
-			}()
+			defer func() { must(t, servers[1].Resume()) }()
 			begun := time.Now()
 			handle, err := c.Acquire(t.Context(), "stopped:"+s.Name(), 20*time.Second)
 			must(t, err)

@@ -23,9 +23,7 @@ func TestPasswordsComeByFileOrEnvironmentAndAreNotShown(t *testing.T) {
 		urls = append(urls, u.String())
 	}
 	file := filepath.Join(t.TempDir(), "masters")
-	if err := os.WriteFile(file, []byte("# ours\n"+strings.Join(urls, "\n")+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("# ours\n"+strings.Join(urls, "\n")+"\n"), 0o600))
 	list := strings.Join(urls, ",")
 	for name, tt := range map[string]struct {
 		args       []string

@@ -42,9 +42,7 @@ func bugs(all []chaos.Control) string {
 
 func TestThePageOfBugsNamesEveryBrokenLock(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/evidence/bugs.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := chaos.Controls()
 	want := bugs(all)
 	if !strings.Contains(string(page), want) {

@@ -45,9 +45,7 @@ func TestCheckJudgesAHistory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "history.jsonl")
-			if err := os.WriteFile(file, []byte(tt.history), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(file, []byte(tt.history), 0o600))
 			status, stdout, stderr := execute(t.Context(), t, append(append([]string{"check"}, tt.flags...), file)...)
 			if status != tt.status || !strings.Contains(stdout+stderr, tt.says) {
 				t.Errorf("status %d, want %d and %q:\n%s%s", status, tt.status, tt.says, stdout, stderr)
@@ -65,8 +63,7 @@ func TestCheckAgreesWithTheRunThatRecordedTheHistory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	status, stdout, stderr := patiently(t.Context(), t, "run", "-backend", "embedded", "-quiet", "-dir", dir, "-ttl",
-		"10s", "-subject",
-		"quorum-of-one", "-scenario", "bridge", "-duration", "4s")
+		"10s", "-subject", "quorum-of-one", "-scenario", "bridge", "-duration", "4s")
 	if status != 1 {
 		t.Fatalf("status %d: %s%s", status, stdout, stderr)
 	}

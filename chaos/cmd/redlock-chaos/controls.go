@@ -131,8 +131,7 @@ func chooseControls(names string) []chaos.Control {
 	})
 }
 
-// runControl runs a control. If the control needs a mutant, this command runs it in a build with
-// the mutant.
+// runControl runs a control. If the control needs a mutant, this command runs it in a build with the mutant.
 func runControl(ctx context.Context, c chaos.Control, cfg chaos.Config, runs int, args []string,
 	stderr io.Writer,
 ) (result chaos.ControlResult, err error) {

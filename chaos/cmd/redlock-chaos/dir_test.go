@@ -15,12 +15,8 @@ func TestHazard138TwoRunsInOneDirectoryAreNotMixed(t *testing.T) {
 		"mine",
 	} {
 		file := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must(t, os.WriteFile(file, nil, 0o600))
 	}
 	var said bytes.Buffer
 	release, err := claim(dir, &said)

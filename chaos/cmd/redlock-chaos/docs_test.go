@@ -22,9 +22,7 @@ func TestTheRunsInTheDocumentsHaveFlagsAndScenariosThatExist(t *testing.T) {
 	runs := 0
 	for _, name := range []string{"ci.md", "containers.md"} {
 		raw, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "evidence", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, block := range regexp.MustCompile("(?s)\n```yaml\n(.*?)\n```").FindAllStringSubmatch(string(raw), -1) {
 			var workflow struct {
 				Jobs map[string]struct {
@@ -81,9 +79,7 @@ func checkScenario(t *testing.T, name string) {
 // TestThePageOnTheHarnessSaysWhatThereIs: its plan can be read, and its table has every oracle.
 func TestThePageOnTheHarnessSaysWhatThereIs(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "evidence", "chaos.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	block := regexp.MustCompile("(?s)\n```yaml\n(.*?)\n```").FindSubmatch(raw)
 	if block == nil {
 		t.Fatal("no plan")

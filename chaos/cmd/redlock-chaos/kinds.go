@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -101,9 +102,7 @@ func (s *suite) ofKinds(cfg chaos.Config, kinds []chaos.Kind) []chaos.Config {
 			one := cfg
 			one.Scenario, one.Subject = scenario, k.Subject
 			one.Dir = filepath.Join(cfg.Dir, fmt.Sprintf("%s-%d", scenario, i+1))
-			if k.Masters > 0 {
-				one.Masters = k.Masters
-			}
+			one.Masters = cmp.Or(k.Masters, cfg.Masters)
 			all = append(all, one)
 		}
 	}

@@ -22,8 +22,11 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/internal/soak"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/internal/toxileak"
 )
+
+var must = locktest.Must
 
 func TestMain(m *testing.M) {
 	workload.Main(chaos.Subjects()...)
@@ -84,9 +87,7 @@ func TestTheExitStatusTellsTheVerdict(t *testing.T) {
 		"pass": {time.Minute, []string{"-file", file}, 0, "PASS"},
 		"violation": {
 			time.Minute,
-			[]string{"-subject", "release-does-nothing", "-scenario", "calm", "-duration", "2s"},
-			1,
-			"VIOLATION",
+			[]string{"-subject", "release-does-nothing", "-scenario", "calm", "-duration", "2s"}, 1, "VIOLATION",
 		},
 		"cut short": {
 			1500 * time.Millisecond, []string{"-scenario", "calm", "-duration", "1m"}, 3, "UNKNOWN",
@@ -139,8 +140,7 @@ func TestReplayLinesReproduceAllFlags(t *testing.T) {
 	t.Parallel()
 	args := []string{
 		"run", "-backend", "embedded", "-quiet", "-aof", "-destructive", "-ttl", "9s", "-masters", "3", "-clients", "2",
-		"-scenario", "calm",
-		"-duration", "700ms", "-seed", "11", "-binary", "/a place/redis",
+		"-scenario", "calm", "-duration", "700ms", "-seed", "11", "-binary", "/a place/redis",
 	}
 	replay := func(args []string) string {
 		_, stdout, stderr := execute(t.Context(), t, append(args, "-dir", t.TempDir())...)

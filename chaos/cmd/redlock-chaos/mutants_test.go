@@ -25,9 +25,7 @@ func TestMutantsAreTriedAndWritten(t *testing.T) {
 		t.Fatalf("status %d: %s%s", status, out, stderr)
 	}
 	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var results []mutant.Result
 	if err := json.Unmarshal(raw, &results); err != nil || len(results) != 3 {
 		t.Fatalf("%d results, %v", len(results), err)

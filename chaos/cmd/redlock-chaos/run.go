@@ -203,8 +203,7 @@ func runAs(ctx context.Context, command string, defaults, args []string, stdout,
 	return exitOf(rep.Verdict)
 }
 
-// fileExcludes refuses flags that would be ignored with -file, because the plan decides these
-// settings.
+// fileExcludes refuses flags that would be ignored with -file, because the plan decides these settings.
 func fileExcludes(f *flag.FlagSet) error {
 	given := make(map[string]string)
 	f.Visit(func(x *flag.Flag) { given[x.Name] = x.Value.String() })
@@ -232,8 +231,7 @@ func replayLine(f *flag.FlagSet) string {
 		given["scenario"], given["duration"] = true, true
 	}
 	for _, name := range []string{
-		"dir", "json", "html", "junit", "quiet", "seeds", "failfast", "markdown", "repeat",
-		"parallel", "shrink",
+		"dir", "json", "html", "junit", "quiet", "seeds", "failfast", "markdown", "repeat", "parallel", "shrink",
 	} {
 		delete(given, name)
 	}
@@ -316,17 +314,14 @@ func summarize(w io.Writer, r *report.Report) {
 		promise = "outside the assumptions: overlaps are allowed, token order is not"
 	}
 	fmt.Fprintf(w, "%s: %s in %s (%s), %s, %d masters, %d clients, seed %d\n", strings.ToUpper(string(r.Verdict)),
-		r.Subject,
-		r.Scenario, promise, r.Backend, r.Masters, r.Clients, r.Seed)
+		r.Subject, r.Scenario, promise, r.Backend, r.Masters, r.Clients, r.Seed)
 	for _, reason := range r.Reasons {
 		fmt.Fprintf(w, "  ! %s\n", reason)
 	}
 	fmt.Fprintf(w, "  %d operations, %d acquisitions, p50 %.1f ms, p99 %.1f ms, max %.1f ms\n", r.Operations,
-		r.Acquisitions,
-		r.Latency.P50, r.Latency.P99, r.Latency.Max)
+		r.Acquisitions, r.Latency.P50, r.Latency.P99, r.Latency.Max)
 	fmt.Fprintf(w, "  overlaps %d, token violations %d, orphans %d, lost updates %d, stale writes refused %d\n",
-		r.Overlaps,
-		r.TokenViolations, r.Orphans, r.LostUpdates, r.StaleWrites)
+		r.Overlaps, r.TokenViolations, r.Orphans, r.LostUpdates, r.StaleWrites)
 	fmt.Fprintf(w, "  availability %.4f %% (judged %d of %d attempts), longest outage %.0f ms, longest recovery %.0f "+
 		"ms, unexpected errors %d\n",
 		100*r.Availability, r.Service.Attempts, r.Service.Total, r.OutageMSMax, r.RecoveryMSMax, r.UnexpectedErrors)

@@ -110,10 +110,7 @@ func (s *suite) configs(cfg chaos.Config, replay func(scenario string, seed uint
 func (s *suite) run(ctx context.Context, cfg chaos.Config, replay func(scenario string, seed uint64) string,
 	stdout, stderr io.Writer,
 ) int {
-	junit := cfg.JUnit
-	if junit == "" {
-		junit = filepath.Join(cfg.Dir, "junit.xml")
-	}
+	junit := cmp.Or(cfg.JUnit, filepath.Join(cfg.Dir, "junit.xml"))
 	m := &making{suite: s, stdout: stdout, stderr: stderr}
 	runs := m.all(ctx, s.configs(cfg, replay))
 	if err := s.write(junit, runs); err != nil {

@@ -25,9 +25,7 @@ func TestSuitesAreOneFileAndOneTable(t *testing.T) {
 		t.Fatalf("status %d: %s%s", status, stdout, stderr)
 	}
 	raw, err := os.ReadFile(filepath.Join(dir, "junit.xml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got struct {
 		Tests    int `xml:"tests,attr"`
 		Failures int `xml:"failures,attr"`
@@ -37,9 +35,7 @@ func TestSuitesAreOneFileAndOneTable(t *testing.T) {
 			Failure *struct{} `xml:"failure"`
 		} `xml:"testcase"`
 	}
-	if err := xml.Unmarshal(raw, &got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, xml.Unmarshal(raw, &got))
 	// Two runs that were skipped, and one with a verdict and all oracles; the other seed was not run, or was violated.
 	one := 2 + 1 + len(chaos.Oracles())
 	if (got.Tests != one+1 || got.Skipped != 3) && (got.Tests != one+1+len(chaos.Oracles()) || got.Skipped != 2) ||
@@ -56,8 +52,7 @@ func TestSuitesAreOneFileAndOneTable(t *testing.T) {
 	}
 	summary, err := os.ReadFile(table)
 	if err != nil || !strings.Contains(string(summary), "| shared | 3 | skipped |") ||
-		!strings.Contains(string(summary), "| violation |") ||
-		!strings.Contains(string(summary), "-scenario bridge") {
+		!strings.Contains(string(summary), "| violation |") || !strings.Contains(string(summary), "-scenario bridge") {
 		t.Errorf("%s, %v", summary, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "bridge-3", "report.html")); err != nil {

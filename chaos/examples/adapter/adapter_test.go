@@ -19,8 +19,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// TestMain lets this program be started as a client, and silences the logs of other packages about
-// broken connections.
+// TestMain lets this program be started as a client, and silences the logs of other packages about broken connections.
 func TestMain(m *testing.M) {
 	zerolog.SetGlobalLevel(zerolog.Disabled)
 	logging.Disable()

@@ -12,9 +12,8 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// counters is a semaphore that lets each master give the full number of permits, and takes a
-// majority of masters for one. Five masters with two permits each have ten to give, so three
-// holders take nine.
+// counters is a semaphore that lets each master give the full number of permits, and takes a majority of masters for
+// one. Five masters with two permits each have ten to give, so three holders take nine.
 type counters struct{}
 
 func (counters) Name() string { return "permits-counted-on-masters" }

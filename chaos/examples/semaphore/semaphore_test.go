@@ -143,9 +143,8 @@ func TestTooManyHoldersAreConvicted(t *testing.T) {
 	}
 }
 
-// semaphores adapts package semaphore to the harness: each key is a semaphore. A permit is a shared
-// hold of that key, because several clients may have one; the oracle judges whether there are too
-// many.
+// semaphores adapts package semaphore to the harness: each key is a semaphore. A permit is a shared hold of that key,
+// because several clients may have one; the oracle judges whether there are too many.
 type semaphores struct {
 	name    string
 	permits int

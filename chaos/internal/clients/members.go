@@ -14,11 +14,10 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// Members gives clients other masters while they hold locks and wait for others, as a program does
-// that reloads its Configuration. A hold stays with the Locker that took it. Waiters continue with
-// the new Locker. The old Locker is closed when it has no holds left. Across clients the rule of
-// docs/operate/membership.md applies: no client gets only the new masters before the last Locker
-// with only the old masters has been closed.
+// Members gives clients other masters while they hold locks and wait for others, as a program does that reloads its
+// Configuration. A hold stays with the Locker that took it. Waiters continue with the new Locker. The old Locker is
+// closed when it has no holds left. Across clients the rule of docs/operate/membership.md applies: no client gets only
+// the new masters before the last Locker with only the old masters has been closed.
 type Members struct {
 	Open     func(ctx context.Context, client int, c Configuration) (workload.Locker, error)
 	Use      func(client int, sets [][]int) (end func()) // notes the sets that a client needs majorities of
@@ -130,9 +129,8 @@ func (m *Members) change(ctx context.Context, client int, to Configuration, sinc
 	return c.enter(ctx, to)
 }
 
-// announce tells the masters the client's new generation, if the client has only the new masters.
-// It repeats this until ctx is done: a minority of the masters may be out of reach, and the machine
-// busy.
+// announce tells the masters the client's new generation, if the client has only the new masters. It repeats this until
+// ctx is done: a minority of the masters may be out of reach, and the machine busy.
 func (c *member) announce(ctx context.Context, to Configuration) error {
 	t := c.borrow()
 	defer c.giveBack(t)
@@ -298,7 +296,6 @@ type memberHold struct {
 	once   sync.Once
 }
 
-// Release implements workload.Hold.
 func (h *memberHold) Release(ctx context.Context) error {
 	defer h.once.Do(func() { h.member.giveBack(h.term) })
 	return h.Hold.Release(ctx)

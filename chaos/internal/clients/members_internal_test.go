@@ -11,7 +11,10 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/workload"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
+
+var must = locktest.Must
 
 // scripted is a lock client that shows a test when it is used and closed.
 type scripted struct {
@@ -69,9 +72,7 @@ func twoMembers(t *testing.T) (m *Members, openedFor func(client int) []*scripte
 	}
 	for c := range 2 {
 		l, err := m.Begin(t.Context(), c, [][]int{{0, 1, 2}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		clients = append(clients, l)
 	}
 	return m, openedFor, clients
@@ -102,9 +103,7 @@ func TestNoClientUsesOnlyNewMastersDuringAHoldOnOldOnes(t *testing.T) {
 			acquire(1) // waits, and goes on to wait with both sets
 			joint, next := [][]int{{0, 1, 2}, {2, 3, 4}}, [][]int{{2, 3, 4}}
 			for c := range 2 {
-				if err := m.change(t.Context(), c, Configuration{2, joint}, time.Duration(c)*time.Second); err != nil {
-					t.Fatal(err)
-				}
+				must(t, m.change(t.Context(), c, Configuration{2, joint}, time.Duration(c)*time.Second))
 			}
 			opened(1)[1].grants <- scriptedHold{}
 			second := <-granted
@@ -119,21 +118,15 @@ func TestNoClientUsesOnlyNewMastersDuringAHoldOnOldOnes(t *testing.T) {
 			if waits := len(opened(0)) == 2; waits != ordered {
 				t.Errorf("in order %v, and it waits: %v", ordered, waits)
 			}
-			if err := held.Release(t.Context()); err != nil {
-				t.Error(err)
-			}
+			must(t, held.Release(t.Context()))
 			<-opened(1)[0].closed
-			if err := <-changed; err != nil {
-				t.Error(err)
-			}
+			must(t, <-changed)
 			if known := opened(0)[1].known; !slices.Equal(known, []uint64{3, 3}) {
 				t.Errorf("announced %v: a failed announcement must be repeated", known)
 			}
 			_ = second.Release(t.Context())
 			for _, c := range clients {
-				if err := c.Close(t.Context()); err != nil {
-					t.Error(err)
-				}
+				must(t, c.Close(t.Context()))
 			}
 		})
 	}
@@ -157,9 +150,7 @@ func TestAChangeOfMastersThatWaitsEndsWithItsContextOrTheRun(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		for _, c := range clients {
-			if err := c.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
+			must(t, c.Close(t.Context()))
 		}
 	})
 }

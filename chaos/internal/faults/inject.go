@@ -38,9 +38,8 @@ type Injector struct {
 	on    map[string]int
 	fired int
 
-	// Observed has the observed effect of each fault, Unavailable the reason why a fault can't be done here.
-	// Failures are faults that went wrong.
-	// Read them when Run has returned.
+	// Observed has the observed effect of each fault, Unavailable the reason why a fault can't be done here. Failures
+	// are faults that went wrong. Read them when Run has returned.
 	Observed, Unavailable map[string]string
 	Failures              []string
 }
@@ -155,10 +154,9 @@ func (x *Injector) inject(ctx context.Context, f plan.Fault, s plan.Step) (maste
 	clients, ms := x.Plan.Clients, x.Plan.Masters
 	switch {
 	case f.Inject != nil:
-		return injectOwn(ctx, f,
-			plan.Target{
-				Step: s, Fleet: x.Fleet, Masters: plan.OrAll(s.Masters, ms), Clients: plan.OrAll(s.Clients, clients),
-			})
+		return injectOwn(ctx, f, plan.Target{
+			Step: s, Fleet: x.Fleet, Masters: plan.OrAll(s.Masters, ms), Clients: plan.OrAll(s.Clients, clients),
+		})
 	case f.Where == plan.OnMaster:
 		return x.hurtMasters(ctx, f, s)
 	case f.Name == plan.NoName:

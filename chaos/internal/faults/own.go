@@ -47,8 +47,7 @@ func callInject(ctx context.Context, f plan.Fault, on plan.Target) (_ masters.In
 	return f.Inject(ctx, on)
 }
 
-// orPanic turns a panic in a caller's function into an error, so that the run continues to its end
-// and cleans up.
+// orPanic turns a panic in a caller's function into an error, so that the run continues to its end and cleans up.
 func orPanic(err error, what string, p any) error {
 	if p != nil {
 		return fmt.Errorf("%s panicked: %v", what, p)

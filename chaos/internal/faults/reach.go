@@ -9,19 +9,17 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/network"
 )
 
-// harm is the effect of a fault on clients: the paths that it breaks, and the masters that it
-// limits to some service.
+// harm is the effect of a fault on clients: the paths that it breaks, and the masters that it limits to some service.
 type harm struct {
 	links   []network.Link
 	masters []int
 	leaves  masters.Service
 }
 
-// Reach counts the faults between clients and masters. It records when a client loses its majority
-// and gets it back, separately for acquisitions and for held locks. It records a loss before the
-// fault begins and a return after the fault is over, so that the lock is not blamed for an attempt
-// that met a fault. A client has a majority if it has one in every set of masters that it uses: the
-// old and the new set, or the sets of its remaining holds.
+// Reach counts the faults between clients and masters. It records when a client loses its majority and gets it back,
+// separately for acquisitions and for held locks. It records a loss before the fault begins and a return after the
+// fault is over, so that the lock is not blamed for an attempt that met a fault. A client has a majority if it has one
+// in every set of masters that it uses: the old and the new set, or the sets of its remaining holds.
 type Reach struct {
 	recorder *history.Recorder
 
@@ -31,8 +29,7 @@ type Reach struct {
 	full []int               // faults on each master that keep its keys
 	down []int               // faults on each master that leave nothing
 	uses [][]*use            // by client
-	// By master: the number of uses, the times without any use, and the start of the present time
-	// without use.
+	// By master: the number of uses, the times without any use, and the start of the present time without use.
 	users  []int
 	vacant [][][2]int64
 	since  []int64

@@ -13,9 +13,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestMajoritiesAreCountedInEachSet: a client with two sets has a majority if it has one in each
-// set. A client that has changed its masters also needs a majority of the previous ones while it
-// holds locks there.
+// TestMajoritiesAreCountedInEachSet: a client with two sets has a majority if it has one in each set. A client that has
+// changed its masters also needs a majority of the previous ones while it holds locks there.
 func TestMajoritiesAreCountedInEachSet(t *testing.T) {
 	now := int64(0)
 	recorder := history.NewRecorder(func() int64 { now++; return now })

@@ -12,11 +12,10 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 )
 
-// label is the profiler label of the goroutines that call the subject. A goroutine inherits the
-// labels of the goroutine that starts it. So the label distinguishes the goroutines of the subject
-// and its dependencies, in any package, from those that other runs in this process, the proxies or
-// the program itself start. A goroutine that a timer starts (time.AfterFunc) inherits no label and
-// is not counted; nor are goroutines of clients in separate processes.
+// label is the profiler label of the goroutines that call the subject. A goroutine inherits the labels of the goroutine
+// that starts it. So the label distinguishes the goroutines of the subject and its dependencies, in any package, from
+// those that other runs in this process, the proxies or the program itself start. A goroutine that a timer starts
+// (time.AfterFunc) inherits no label and is not counted; nor are goroutines of clients in separate processes.
 const label = "redlock-chaos-run"
 
 // Labelled calls f in this goroutine with the run's label.

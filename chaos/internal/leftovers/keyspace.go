@@ -32,9 +32,8 @@ func longLived(ctx context.Context, fleet *masters.Fleet) []map[string]time.Dura
 	return out
 }
 
-// litter finds that the number of long-lived keys has grown with the number of acquisitions, by one
-// for every few: memory that is never freed. A lock may keep something for each locked key, but not
-// for each acquisition.
+// litter finds that the number of long-lived keys has grown with the number of acquisitions, by one for every few:
+// memory that is never freed. A lock may keep something for each locked key, but not for each acquisition.
 func litter(before, after []map[string]time.Duration, keys, acquisitions int) []oracle.Violation {
 	allowed := max(4*keys+4, acquisitions/10)
 	for i := range after {
@@ -57,8 +56,7 @@ func litter(before, after []map[string]time.Duration, keys, acquisitions int) []
 			return []oracle.Violation{{
 				Oracle: oracle.NameKeyspace,
 				Text: fmt.Sprintf("master %d has %d keys more than before the run, after %d acquisitions of %d keys; "+
-					"%d of them never expire; one is %q",
-					i, left, acquisitions, keys, forever, example),
+					"%d of them never expire; one is %q", i, left, acquisitions, keys, forever, example),
 			}}
 		}
 	}

@@ -15,9 +15,8 @@ import (
 // a separate process that gets no time for seconds is excused for only one.
 const longestOfMany = time.Second
 
-// delays remembers how long threads have waited for a processor. It keeps the kernel's files open:
-// a run reads dozens of files fifty times a second, and opening a file takes ten times as long as
-// reading it.
+// delays remembers how long threads have waited for a processor. It keeps the kernel's files open: a run reads dozens
+// of files fifty times a second, and opening a file takes ten times as long as reading it.
 type delays struct {
 	self    string
 	threads map[string]thread // by file
@@ -40,8 +39,7 @@ func newDelays() *delays {
 	return d
 }
 
-// forget ends a look at all processes of a run: threads that were not seen have ended, or do not
-// matter any more.
+// forget ends a look at all processes of a run: threads that were not seen have ended, or do not matter any more.
 func (d *delays) forget() {
 	for file, t := range d.threads {
 		if t.seen != d.looks {

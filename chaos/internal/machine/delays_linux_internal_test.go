@@ -39,9 +39,7 @@ func TestAWaitIsNeverCountedLongerThanItCanHaveBeen(t *testing.T) {
 		{9020 * time.Millisecond, 23943, 14, 0},
 		{9040 * time.Millisecond, 23953, 15, 10 * time.Millisecond},
 	} {
-		if err := os.WriteFile(file, fmt.Appendf(nil, "1 %d %d\n", look.waited*1e6, look.turns), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, fmt.Appendf(nil, "1 %d %d\n", look.waited*1e6, look.turns), 0o600))
 		if got := d.ofThread(file, start.Add(look.at)); got != look.want {
 			t.Errorf("after %v it waited for %v, want %v", look.at, got, look.want)
 		}
@@ -85,9 +83,7 @@ func TestProcessesThatLeftTheRunAreForgotten(t *testing.T) {
 		if _, err := c.StdinPipe(); err != nil { // which nobody closes
 			t.Fatal(err)
 		}
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Start())
 		end = sync.OnceFunc(func() { _ = c.Process.Kill(); _ = c.Wait() })
 		t.Cleanup(end)
 		return Process{Pid: c.Process.Pid, Main: true}, end

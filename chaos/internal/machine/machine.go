@@ -127,8 +127,7 @@ func (m *Machine) stall(from, now int64, d time.Duration, whose string) {
 // Quiet keeps stalls out of the history from now on.
 func (m *Machine) Quiet() { m.quiet.Store(true) }
 
-// Stalled returns how often the machine stood still, the longest such time, and the part of the run
-// that it affected.
+// Stalled returns how often the machine stood still, the longest such time, and the part of the run that it affected.
 func (m *Machine) Stalled() (n int, longest time.Duration, whose string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

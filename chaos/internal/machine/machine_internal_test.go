@@ -20,7 +20,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
+
+var must = locktest.Must
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -120,8 +123,7 @@ func TestAProxyThatIsGoneForGoodIsAStall(t *testing.T) {
 	}
 }
 
-// TestTheMachineAsksTheProxyAndLooksAtTheMasters: it watches exactly the proxy and the processes
-// that it was given.
+// TestTheMachineAsksTheProxyAndLooksAtTheMasters: it watches exactly the proxy and the processes that it was given.
 func TestTheMachineAsksTheProxyAndLooksAtTheMasters(t *testing.T) {
 	var now, asked atomic.Int64
 	recorder := history.NewRecorder(now.Load)
@@ -216,9 +218,7 @@ func TestWaitingForAProcessorIsSeen(t *testing.T) {
 		var busy []*exec.Cmd
 		for range 3 * runtime.NumCPU() {
 			c := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.Start())
 			busy = append(busy, c)
 			kernel.of(Process{Pid: c.Process.Pid})
 		}

@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	// proxyEvery is the interval between the requests that check whether a toxiproxy server gets
-	// time to run.
+	// proxyEvery is the interval between the requests that check whether a toxiproxy server gets time to run.
 	proxyEvery = 20 * time.Millisecond
 	// proxyPatience bounds one question.
 	proxyPatience = time.Second

@@ -23,12 +23,11 @@ const most = 4
 // machine, the second attempt does not compete again.
 var room sync.RWMutex
 
-// Run makes a run. If the machine gave it so little time that it shows nothing, Run makes another.
-// The first run in which too few attempts could be judged doubles the duration of the next ones, since restarts take
-// longer on a busy machine too. Run never repeats a run to get another verdict: a pass or a conviction is final.
-// There is one exception: a run that passed with little time, but without the events that enough
-// requires, has shown too little. If the machine lacks a requirement of the run, Run calls
-// [redistest.NothingTested].
+// Run makes a run. If the machine gave it so little time that it shows nothing, Run makes another. The first run in
+// which too few attempts could be judged doubles the duration of the next ones, since restarts take longer on a busy
+// machine too. Run never repeats a run to get another verdict: a pass or a conviction is final. There is one exception:
+// a run that passed with little time, but without the events that enough requires, has shown too little. If the machine
+// lacks a requirement of the run, Run calls [redistest.NothingTested].
 func Run(t *testing.T, cfg chaos.Config, enough ...func(*chaos.Report) bool) *chaos.Report {
 	t.Helper()
 	for n, doubled := 0, false; n < most; n++ {

@@ -29,8 +29,7 @@ type Redlock struct {
 	Options redlock.Options
 	// Mutant names the mutant that the program has to be built with; empty: none.
 	Mutant string
-	// Hasty makes clients change from old masters to new ones without a time with both, which is
-	// forbidden.
+	// Hasty makes clients change from old masters to new ones without a time with both, which is forbidden.
 	Hasty bool
 	// Lacks are kinds of locks that it does without.
 	Lacks []history.Kind
@@ -76,39 +75,26 @@ func (s Redlock) OwnerOf(raw string) string {
 
 // WithClock implements workload.Clocked.
 func (s Redlock) WithClock(wall func() time.Time) workload.Subject {
-	s.Options.Clock = otherWall(wall)
+	s.Options.Clock = clock{boottime.Now, wall}
 	return s
 }
-
-// otherWall is the machine's clock with another time of day.
-type otherWall func() time.Time
-
-// Now implements redlock.Clock.
-func (otherWall) Now() time.Duration { return boottime.Now() }
-
-// Wall implements redlock.Clock.
-func (wall otherWall) Wall() time.Time { return wall() }
-
-// AfterFunc implements redlock.Clock.
-func (otherWall) AfterFunc(d time.Duration, f func()) redlock.Timer { return time.AfterFunc(d, f) }
 
 // InVirtualTime implements workload.Virtual.
 func (s Redlock) InVirtualTime() workload.Subject {
-	s.Options.Clock = goClock{time.Now().Add(-time.Hour)}
+	origin := time.Now().Add(-time.Hour)
+	s.Options.Clock = clock{func() time.Duration { return time.Since(origin) }, time.Now}
 	return s
 }
 
-// goClock is package time's clock, since some moment.
-type goClock struct{ origin time.Time }
+// clock implements redlock.Clock.
+type clock struct {
+	now  func() time.Duration
+	wall func() time.Time
+}
 
-// Now implements redlock.Clock.
-func (c goClock) Now() time.Duration { return time.Since(c.origin) }
-
-// Wall implements redlock.Clock.
-func (goClock) Wall() time.Time { return time.Now() }
-
-// AfterFunc implements redlock.Clock.
-func (goClock) AfterFunc(d time.Duration, f func()) redlock.Timer { return time.AfterFunc(d, f) }
+func (c clock) Now() time.Duration                              { return c.now() }
+func (c clock) Wall() time.Time                                 { return c.wall() }
+func (clock) AfterFunc(d time.Duration, f func()) redlock.Timer { return time.AfterFunc(d, f) }
 
 // Open implements workload.Subject.
 func (s Redlock) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
@@ -191,8 +177,7 @@ func (s Redlock) master(e endpoint.Endpoint) (*single.Master, error) {
 	return single.Open(opt, options)
 }
 
-// clientOptions returns the options of a client that sends credentials, even to masters that accept
-// any.
+// clientOptions returns the options of a client that sends credentials, even to masters that accept any.
 func clientOptions(e endpoint.Endpoint) (*redis.Options, error) {
 	opt, err := endpoint.Options(e)
 	if err == nil && opt.Username == "" && opt.Password == "" {
@@ -219,12 +204,12 @@ func age(ctx context.Context, all []endpoint.Endpoint, guard time.Duration) erro
 	return nil
 }
 
+// ownLocker implements workload.Locker.
 type ownLocker struct {
 	*redlock.Locker
 	masters []*single.Master
 }
 
-// Close implements workload.Locker.
 func (l ownLocker) Close(ctx context.Context) error {
 	return errors.Join(l.Locker.Close(ctx), l.closeMasters())
 }
@@ -237,7 +222,6 @@ func (l ownLocker) closeMasters() error {
 	return err
 }
 
-// Acquire implements workload.Locker.
 func (l ownLocker) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
 	var opts []redlock.Option
 	if r.Renew {
@@ -284,14 +268,13 @@ func translate(err error) error {
 	return err
 }
 
+// ownHold implements workload.Hold.
 type ownHold struct{ *redlock.Lock }
 
-// Extend implements workload.Hold.
 func (h ownHold) Extend(ctx context.Context, ttl time.Duration) error {
 	return translate(h.Lock.Extend(ctx, ttl))
 }
 
-// Release implements workload.Hold.
 func (h ownHold) Release(ctx context.Context) error { return translate(h.Lock.Release(ctx)) }
 
 // Unrenewed is the subject with all that it has but renewal.

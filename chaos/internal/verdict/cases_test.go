@@ -9,7 +9,10 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/internal/verdict"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/report"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
+
+var must = locktest.Must
 
 // TestHazard128And129And131And133HistoriesThatPassedOnceDoNotPass has a history of each lock that the harness once let
 // pass.
@@ -25,18 +28,12 @@ func TestHazard128And129And131And133HistoriesThatPassedOnceDoNotPass(t *testing.
 	} {
 		t.Run(name, func(t *testing.T) {
 			file, err := os.Open("testdata/" + name + ".jsonl")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer file.Close()
 			events, err := history.Read(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			j, err := verdict.Check(events, oracle.Limits{}, true)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if j.Verdict != want.verdict || !strings.HasPrefix(j.Reasons[0], want.reason) {
 				t.Errorf("%s: %q", j.Verdict, j.Reasons)
 			}

@@ -103,8 +103,7 @@ func ofHistory(v *history.View, l oracle.Limits) []oracle.Violation {
 		oracle.DoneAfterBound(v, l.Done), oracle.Orphans(v, l.Orphan), oracle.Register(v, l.Register),
 		oracle.Availability(v, l.Settle, l.Availability, l.Judged), oracle.Liveness(v, l.Liveness, 50*time.Millisecond),
 		oracle.Recovery(v, l.Recovery), oracle.Reentry(v, l.Reentry), oracle.Kept(v), oracle.Validity(v, 0.05),
-		victims(v, l),
-		oracle.Outage(v, l.Outage/2, l.Outage, 50*time.Millisecond), operations(v, l),
+		victims(v, l), oracle.Outage(v, l.Outage/2, l.Outage, 50*time.Millisecond), operations(v, l),
 		oracle.Contexts(v, l.Context), oracle.Starved(v, l.Liveness), oracle.Pace(v, l.Pace, l.Settle))
 }
 

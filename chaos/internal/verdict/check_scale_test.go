@@ -30,8 +30,7 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-// handoffs is a history of n holds of one key, one after the other. Ten other attempts wait for
-// each hold.
+// handoffs is a history of n holds of one key, one after the other. Ten other attempts wait for each hold.
 func handoffs(n int) []history.Event {
 	const cycle, clients = int64(20 * time.Microsecond), 10
 	var events []history.Event

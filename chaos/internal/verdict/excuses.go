@@ -10,11 +10,10 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/plan"
 )
 
-// The set of masters that a client reaches does not tell whether a hold can be extended. A master
-// lacks the hold's key if another client had the key there at the time of the acquisition, or if
-// the master stood still until the ttl was over. A key that an extension sets there does not count
-// at once. So a renewed hold may be lost without a defect if the client could reach too few masters
-// with the key. Without a fault nothing but the lock removes its keys.
+// The set of masters that a client reaches does not tell whether a hold can be extended. A master lacks the hold's key
+// if another client had the key there at the time of the acquisition, or if the master stood still until the ttl was
+// over. A key that an extension sets there does not count at once. So a renewed hold may be lost without a defect if
+// the client could reach too few masters with the key. Without a fault nothing but the lock removes its keys.
 
 // excuses are the findings that would be no defects of the lock.
 func (f *Facts) excuses(v *history.View) (events []history.Event) {
@@ -24,10 +23,9 @@ func (f *Facts) excuses(v *history.View) (events []history.Event) {
 		})
 	}
 	disturbed, late := oracle.Disturbed(v), oracle.Late(v)
-	for i := range v.Attempts {
-		a := &v.Attempts[i]
+	for a := range v.Holds() {
 		_, end := oracle.LastTTL(a)
-		if a.Renew && a.Granted() && oracle.Lost(a) && disturbed(a.Call, end) && f.lostByRight(a, late) {
+		if a.Renew && oracle.Lost(a) && disturbed(a.Call, end) && f.lostByRight(a, late) {
 			events = append(events, history.Event{
 				At: v.End, Type: history.Excused, Client: a.Client, Attempt: a.ID,
 				Note: "lost by right: too few masters that had the key were in reach and answered in time",

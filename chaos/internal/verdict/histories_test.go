@@ -28,32 +28,23 @@ func TestBrokenLocksDoNotPass(t *testing.T) {
 		{"an owner waits for itself, and masters are slow but answer", report.Violation, "reentry", func(t *tape) {
 			t.entersLate(5000, 80)
 		}},
-		{"readers wait for each other", report.Violation, "sharing", func(t *tape) {
-			for n := range int64(30) {
-				at := 5000 + 100*n
-				first := t.take(1, at, of(history.Shared))
-				second := t.ask(2, at+5, of(history.Shared))
-				t.leave(first, at+20)
-				t.leave(t.get(second, at+22), at+40)
-				t.leave(t.take(1, at+60, of(history.Exclusive)), at+70)
-			}
-		}},
-		{"extensions give no time", report.Violation, "operations", func(t *tape) {
-			for n := range int64(12) {
-				at := 5000 + 3000*n
-				id := t.take(1, at)
-				t.extend(id, at+1000, at+1001, 990, history.Acquired)
-				t.leave(id, at+1100)
-			}
-		}},
-		{"extensions are slow", report.Violation, "pace", func(t *tape) {
-			for n := range int64(12) {
-				at := 5000 + 4000*n
-				id := t.take(1, at)
-				t.extend(id, at+100, at+1700, 1990, history.Acquired)
-				t.leave(id, at+1800)
-			}
-		}},
+		{"readers wait for each other", report.Violation, "sharing", again(30, 100, func(t *tape, at int64) {
+			first := t.take(1, at, of(history.Shared))
+			second := t.ask(2, at+5, of(history.Shared))
+			t.leave(first, at+20)
+			t.leave(t.get(second, at+22), at+40)
+			t.leave(t.take(1, at+60, of(history.Exclusive)), at+70)
+		})},
+		{"extensions give no time", report.Violation, "operations", again(12, 3000, func(t *tape, at int64) {
+			id := t.take(1, at)
+			t.extend(id, at+1000, at+1001, 990, history.Acquired)
+			t.leave(id, at+1100)
+		})},
+		{"extensions are slow", report.Violation, "pace", again(12, 4000, func(t *tape, at int64) {
+			id := t.take(1, at)
+			t.extend(id, at+100, at+1700, 1990, history.Acquired)
+			t.leave(id, at+1800)
+		})},
 		{"extensions hang until the end", report.Violation, "pace", func(t *tape) {
 			for n := range int64(4) {
 				id := t.get(t.ask(int(n), 5000, onKey("abcd"[n:n+1])), 5001)
@@ -61,38 +52,24 @@ func TestBrokenLocksDoNotPass(t *testing.T) {
 				t.leaves(id, 30_001, 30_002, history.Held)
 			}
 		}},
-		{"a try waits", report.Violation, "pace", func(t *tape) {
-			for n := range int64(12) {
-				at := 5000 + 4000*n
-				first := t.take(1, at)
-				try := t.ask(2, at+1, once)
-				t.leave(first, at+1900)
-				t.leave(t.get(try, at+1902), at+1910)
-			}
-		}},
+		{"a try waits", report.Violation, "pace", again(12, 4000, func(t *tape, at int64) {
+			first := t.take(1, at)
+			try := t.ask(2, at+1, once)
+			t.leave(first, at+1900)
+			t.leave(t.get(try, at+1902), at+1910)
+		})},
 		{"a client is served at first and then never", report.Violation, "service", func(t *tape) {
 			t.leave(t.take(3, 4000), 4010)
 			t.ask(3, 4990)
-			for n := range int64(400) {
-				at := 5000 + 25*n
-				t.leave(t.take(1, at), at+10)
-				t.leave(t.take(2, at+12), at+22)
-			}
+			t.crowd()
 		}},
 		{"a waiter is forgotten", report.Violation, "service", func(t *tape) {
 			t.ask(2, 4990, func(e *history.Event) { e.Worker = 1 })
-			for n := range int64(400) {
-				at := 5000 + 25*n
-				t.leave(t.take(1, at), at+10)
-				t.leave(t.take(2, at+12), at+22)
-			}
+			t.crowd()
 		}},
-		{"releases are unsupported", report.Violation, "operations", func(t *tape) {
-			for n := range int64(30) {
-				at := 5000 + 3000*n
-				t.leaves(t.take(1, at), at+10, at+11, history.Unsupported)
-			}
-		}},
+		{"releases are unsupported", report.Violation, "operations", again(30, 3000, func(t *tape, at int64) {
+			t.leaves(t.take(1, at), at+10, at+11, history.Unsupported)
+		})},
 		{"a key that many want is free nearly all the time", report.Violation, "outage", func(t *tape) {
 			next, at := t.ask(1, 5000), int64(5001)
 			for n := range 12 {
@@ -103,12 +80,9 @@ func TestBrokenLocksDoNotPass(t *testing.T) {
 			}
 			t.leave(t.get(next, at), at+10)
 		}},
-		{"holds end after a hundredth of the ttl", report.Unknown, "validity", func(t *tape) {
-			for n := range int64(30) {
-				at := 5000 + 100*n
-				t.leave(t.get(t.ask(1, at), at+1, until(at+20)), at+10)
-			}
-		}},
+		{"holds end after a hundredth of the ttl", report.Unknown, "validity", again(30, 100, func(t *tape, at int64) {
+			t.leave(t.get(t.ask(1, at), at+1, until(at+20)), at+10)
+		})},
 		{"a hold is extended after its release", report.Violation, "extension-continuity", func(t *tape) {
 			id := t.take(1, 5000)
 			t.leave(id, 5010)
@@ -155,11 +129,7 @@ func TestCorrectLocksAreNotConvicted(t *testing.T) {
 		}),
 		pass("a client is killed at once, and the others go on", func(t *tape) {
 			killed(t, t.ask(3, 4990), 4995)
-			for n := range int64(400) {
-				at := 5000 + 25*n
-				t.leave(t.take(1, at), at+10)
-				t.leave(t.take(2, at+12), at+22)
-			}
+			t.crowd()
 		}),
 		pass("a client is killed with a renewed hold", func(t *tape) {
 			killed(t, t.take(1, 5000, renewed), 5100)
@@ -167,32 +137,25 @@ func TestCorrectLocksAreNotConvicted(t *testing.T) {
 		}),
 		pass("a client stands still for longer than its renewed hold lives", func(t *tape) {
 			id := t.take(1, 5000, renewed)
-			t.add(5500, history.Event{Type: history.Paused, Client: 1})
-			t.add(9000, history.Event{Type: history.Resumed, Client: 1})
+			t.pause(5500, 9000)
 			t.add(9001, history.Event{Type: history.Stopped, Attempt: id, Note: history.NoteBound})
 			t.leave(id, 9002)
 		}),
 		pass("a client stands still while it tries", func(t *tape) {
 			id := t.ask(1, 5000, once)
-			t.add(5001, history.Event{Type: history.Paused, Client: 1})
-			t.add(9000, history.Event{Type: history.Resumed, Client: 1})
+			t.pause(5001, 9000)
 			t.fail(id, 9001, history.NoQuorum)
 		}),
 		pass("a client stands still while it waits", func(t *tape) {
 			id := t.ask(1, 5000)
-			t.add(5001, history.Event{Type: history.Paused, Client: 1})
-			t.add(15_000, history.Event{Type: history.Resumed, Client: 1})
+			t.pause(5001, 15_000)
 			t.leave(t.get(id, 15_001), 15_010)
 		}),
-		pass("a client stands still while it releases", func(t *tape) {
-			for n := range int64(12) {
-				at := 5000 + 4000*n
-				id := t.take(1, at)
-				t.add(at+11, history.Event{Type: history.Paused, Client: 1})
-				t.add(at+1500, history.Event{Type: history.Resumed, Client: 1})
-				t.leaves(id, at+10, at+1501, history.NoQuorum)
-			}
-		}),
+		pass("a client stands still while it releases", again(12, 4000, func(t *tape, at int64) {
+			id := t.take(1, at)
+			t.pause(at+11, at+1500)
+			t.leaves(id, at+10, at+1501, history.NoQuorum)
+		})),
 		pass("an owner that enters again has the same token", func(t *tape) {
 			outer := t.get(t.ask(1, 5000, of(history.Reentrant)), 5001, by("me"), token(7))
 			inner := t.get(t.ask(1, 5002, of(history.Reentrant), by("me")), 5003, by("me"), token(7))
@@ -221,19 +184,13 @@ func TestCorrectLocksAreNotConvicted(t *testing.T) {
 			t.fail(t.ask(3, 5101), 5200, history.Cancelled)
 			t.ask(4, 5150)
 		}),
-		pass("a slow lock", func(t *tape) {
-			for n := range int64(12) {
-				at := 5000 + 3000*n
-				t.leaves(t.get(t.ask(1, at), at+600, until(at+1900)), at+700, at+1300, history.Acquired)
-			}
-		}),
-		pass("ttls of five milliseconds", func(t *tape) {
-			for n := range int64(12) {
-				at := 5000 + 10*n
-				id := t.get(t.ask(1, at, func(e *history.Event) { e.TTL = 5e6 }), at+1, until(at+5))
-				t.leave(id, at+3)
-			}
-		}),
+		pass("a slow lock", again(12, 3000, func(t *tape, at int64) {
+			t.leaves(t.get(t.ask(1, at), at+600, until(at+1900)), at+700, at+1300, history.Acquired)
+		})),
+		pass("ttls of five milliseconds", again(12, 10, func(t *tape, at int64) {
+			id := t.get(t.ask(1, at, func(e *history.Event) { e.TTL = 5e6 }), at+1, until(at+5))
+			t.leave(id, at+3)
+		})),
 		pass("masters are away for longer than the ttl", func(t *tape) {
 			id := t.take(1, 5000, renewed, tellsDone)
 			lost := func(at int64, typ history.Type) { t.add(at, history.Event{Type: typ, Client: history.Everyone}) }

@@ -14,18 +14,16 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/report"
 )
 
-// A hold is on a majority of masters for as long as it lasts. So looks at a majority of masters in
-// that time see its owner at least once. An owner that is never seen is not the value that the lock
-// stores. The oracles that rely on owners (did a release remove the key, which hold was removed)
-// then know nothing.
+// A hold is on a majority of masters for as long as it lasts. So looks at a majority of masters in that time see its
+// owner at least once. An owner that is never seen is not the value that the lock stores. The oracles that rely on
+// owners (did a release remove the key, which hold was removed) then know nothing.
 
 // strangers finds holds with an owner that was on none of the masters, although the run looked at a
 // majority of masters during the hold.
 func (f *Facts) strangers(v *history.View) []oracle.Violation {
 	looks, forgetful := f.byMaster(), forgetfulTimes(v, f.Report.Plan)
 	var out []oracle.Violation
-	for i := range v.Attempts {
-		a := &v.Attempts[i]
+	for a := range v.Holds() {
 		if k := f.watches(a); k >= 0 && a.Owner != "" && !forgetful.overlaps(a.Return, a.End()) {
 			for _, set := range f.SetsOf(a.Owner) {
 				looked, seen := looks.during(a, k, set, a.Owner)
@@ -36,8 +34,7 @@ func (f *Facts) strangers(v *history.View) []oracle.Violation {
 					Oracle: oracle.NameOwner, Key: a.Key, At: a.Return, Attempts: []uint64{a.ID},
 					Events: []int{a.CallEvent},
 					Text: fmt.Sprintf("client %d (attempt %d) held %q as owner %q, and none of the %d masters that "+
-						"were looked at meanwhile had that owner",
-						a.Client, a.ID, a.Key, a.Owner, looked),
+						"were looked at meanwhile had that owner", a.Client, a.ID, a.Key, a.Owner, looked),
 				})
 				break
 			}
@@ -54,8 +51,8 @@ func (f *Facts) tooLong(v *history.View) []oracle.Violation {
 		return nil
 	}
 	asked := make(map[string]*history.Attempt)
-	for i := range v.Attempts {
-		if a := &v.Attempts[i]; f.watches(a) >= 0 && a.Owner != "" && a.TTL > 0 {
+	for a := range v.Holds() {
+		if f.watches(a) >= 0 && a.Owner != "" && a.TTL > 0 {
 			asked[a.Key+"\x00"+a.Owner] = a
 		}
 	}
@@ -93,8 +90,7 @@ func (f *Facts) blind() []string {
 // one and the same value all the time.
 func (f *Facts) name(events []history.Event) {
 	looks, v := f.byMaster(), history.NewView(events)
-	for i := range v.Attempts {
-		a := &v.Attempts[i]
+	for a := range v.Holds() {
 		k := f.watches(a)
 		if k < 0 || a.Owner != "" {
 			continue
@@ -112,7 +108,7 @@ func (f *Facts) name(events []history.Event) {
 // watches returns the index of the watched key that a hold has, or -1. If a key has several holds
 // at once, a look shows only one, so these are left out.
 func (f *Facts) watches(a *history.Attempt) int {
-	if !a.Granted() || a.Kind != history.Plain && a.Kind != history.Fenced {
+	if a.Kind != history.Plain && a.Kind != history.Fenced {
 		return -1
 	}
 	return slices.Index(f.Report.Watched, a.Key)
@@ -142,8 +138,7 @@ func (l glances) in(a *history.Attempt, master int) []report.Sample {
 	return all[from:to]
 }
 
-// during counts the masters of a set that the run looked at while a hold lasted, and how many had
-// the owner.
+// during counts the masters of a set that the run looked at while a hold lasted, and how many had the owner.
 func (l glances) during(a *history.Attempt, key int, set []int, owner string) (looked, seen int) {
 	for _, m := range set {
 		found := l.in(a, m)

@@ -9,8 +9,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/report"
 )
 
-// TestHazard130AnOwnerThatNoMasterHasIsFound looks at some of five masters while a client holds a
-// key.
+// TestHazard130AnOwnerThatNoMasterHasIsFound looks at some of five masters while a client holds a key.
 func TestHazard130AnOwnerThatNoMasterHasIsFound(t *testing.T) {
 	const sec = int64(time.Second)
 	all := [][]int{{0, 1, 2, 3, 4}}
@@ -84,9 +83,8 @@ func TestAKeyThatOutlivesItsTTLIsFound(t *testing.T) {
 		2 * time.Second: 0, 4 * time.Second: 0, 20 * time.Second: 1, 2000 * time.Second: 1, -1: 1,
 	} {
 		f := &Facts{Report: &report.Report{
-			Plan: &plan.Plan{}, Watched: []string{"k"}, Samples: []report.Sample{
-				{At: 2, Until: 3, Up: true, Owners: []string{"me"}, TTLs: []time.Duration{ttl}},
-			},
+			Plan: &plan.Plan{}, Watched: []string{"k"},
+			Samples: []report.Sample{{At: 2, Until: 3, Up: true, Owners: []string{"me"}, TTLs: []time.Duration{ttl}}},
 		}}
 		if found := f.tooLong(v); len(found) != want {
 			t.Errorf("%v: found %v", ttl, found)

@@ -13,14 +13,13 @@ import (
 
 // This file is about what releases did on the masters.
 
-// removals infers which releases removed another owner's hold. It looks for a key that a master had
-// for a holder, with time to live, and that is gone or another's at the next look. At that time the
-// holder was still within its bound and had not released the lock, and no fault was on that makes
-// keys vanish.
+// removals infers which releases removed another owner's hold. It looks for a key that a master had for a holder, with
+// time to live, and that is gone or another's at the next look. At that time the holder was still within its bound and
+// had not released the lock, and no fault was on that makes keys vanish.
 func (f *Facts) removals(v *history.View) []history.Event {
 	holders := make(map[string]*history.Attempt)
-	for i := range v.Attempts {
-		if a := &v.Attempts[i]; a.Granted() && (a.Kind == history.Plain || a.Kind == history.Fenced) {
+	for a := range v.Holds() {
+		if a.Kind == history.Plain || a.Kind == history.Fenced {
 			holders[a.Key+"\x00"+a.Owner] = a
 		}
 	}
@@ -41,8 +40,7 @@ func (f *Facts) removals(v *history.View) []history.Event {
 			if owner == "" || owner == s.Owners[k] || a == nil || !lives {
 				continue
 			}
-			// A look shows the state at some moment during the look, so the hold has to last
-			// through both looks.
+			// A look shows the state at some moment during the look, so the hold has to last through both looks.
 			if a.Return > before.At || a.End() < s.Until || forgetful.overlaps(before.At, s.Until) {
 				continue
 			}
@@ -67,11 +65,10 @@ func releaser(v *history.View, holder *history.Attempt, from, to int64) string {
 	return ""
 }
 
-// lingering finds holds with a confirmed release that a majority of a set of its masters still had
-// for longer than grace after it: the lock is reported free but is not. Only the owner's release
-// counts; waiting for the ttl is no release. If holds follow each other with one owner value, as
-// when a lock is handed over inside a process, only the last is judged, because the masters can't
-// distinguish them.
+// lingering finds holds with a confirmed release that a majority of a set of its masters still had for longer than
+// grace after it: the lock is reported free but is not. Only the owner's release counts; waiting for the ttl is no
+// release. If holds follow each other with one owner value, as when a lock is handed over inside a process, only the
+// last is judged, because the masters can't distinguish them.
 func (f *Facts) lingering(v *history.View, grace time.Duration) []oracle.Violation {
 	type held struct{ key, owner string }
 	last := make(map[held]map[int]int64) // by master: when it was last seen to have it
@@ -88,15 +85,12 @@ func (f *Facts) lingering(v *history.View, grace time.Duration) []oracle.Violati
 		}
 	}
 	latest := make(map[held]int64) // when the last hold of the owner was returned
-	for i := range v.Attempts {
-		if a := &v.Attempts[i]; a.Granted() {
-			latest[held{a.Key, a.Owner}] = max(latest[held{a.Key, a.Owner}], a.Return)
-		}
+	for a := range v.Holds() {
+		latest[held{a.Key, a.Owner}] = max(latest[held{a.Key, a.Owner}], a.Return)
 	}
 	var out []oracle.Violation
-	for i := range v.Attempts {
-		a := &v.Attempts[i]
-		if !a.Granted() || !a.Released || a.Kind != history.Plain && a.Kind != history.Fenced ||
+	for a := range v.Holds() {
+		if !a.Released || a.Kind != history.Plain && a.Kind != history.Fenced ||
 			latest[held{a.Key, a.Owner}] > a.Return {
 			continue
 		}
@@ -114,8 +108,8 @@ func (f *Facts) lingering(v *history.View, grace time.Duration) []oracle.Violati
 			out = append(out, oracle.Violation{
 				Oracle: oracle.NameReleased, Key: a.Key, At: a.ReleaseReturn, Attempts: []uint64{a.ID},
 				Text: fmt.Sprintf("the release of %q by client %d (attempt %d) was confirmed at %v, and %d masters "+
-					"had it until %v at least",
-					a.Key, a.Client, a.ID, time.Duration(a.ReleaseReturn), have, time.Duration(until)),
+					"had it until %v at least", a.Key, a.Client, a.ID, time.Duration(a.ReleaseReturn), have,
+					time.Duration(until)),
 			})
 			break
 		}
@@ -129,8 +123,8 @@ func (f *Facts) lagging(v *history.View, grace time.Duration) []oracle.Violation
 	const settle = int64(time.Second)
 	disturbed := oracle.Disturbed(v)
 	byOwner := make(map[string]*history.Attempt) // the last hold of each owner and key
-	for i := range v.Attempts {
-		if a := &v.Attempts[i]; f.watches(a) >= 0 && a.Owner != "" {
+	for a := range v.Holds() {
+		if f.watches(a) >= 0 && a.Owner != "" {
 			byOwner[a.Key+"\x00"+a.Owner] = a
 		}
 	}

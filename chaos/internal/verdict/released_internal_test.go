@@ -104,9 +104,8 @@ func TestAReleaseMustReachEachSetOfMasters(t *testing.T) {
 	}
 }
 
-// TestOfALockThatIsHandedOverOnlyTheLastReleaseIsJudged: the key of a successor with the same owner
-// value does not belong to the previous hold; a key that is left after the last hold is a
-// violation.
+// TestOfALockThatIsHandedOverOnlyTheLastReleaseIsJudged: the key of a successor with the same owner value does not
+// belong to the previous hold; a key that is left after the last hold is a violation.
 func TestOfALockThatIsHandedOverOnlyTheLastReleaseIsJudged(t *testing.T) {
 	const second = int64(time.Second)
 	v := history.NewView([]history.Event{

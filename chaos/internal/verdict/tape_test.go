@@ -87,6 +87,30 @@ func (t *tape) healthy(from int64) {
 	t.leave(t.get(next, at), at+10)
 }
 
+// crowd has clients 1 and 2 take turns four hundred times.
+func (t *tape) crowd() {
+	for n := range int64(400) {
+		at := 5000 + 25*n
+		t.leave(t.take(1, at), at+10)
+		t.leave(t.take(2, at+12), at+22)
+	}
+}
+
+// pause stops client 1 for some time.
+func (t *tape) pause(from, to int64) {
+	t.add(from, history.Event{Type: history.Paused, Client: 1})
+	t.add(to, history.Event{Type: history.Resumed, Client: 1})
+}
+
+// again writes something so many times, which begins every so many milliseconds.
+func again(times, every int64, write func(t *tape, at int64)) func(*tape) {
+	return func(t *tape) {
+		for n := range times {
+			write(t, 5000+every*n)
+		}
+	}
+}
+
 // entersLate repeats a run with containers on an overloaded machine. An owner asks to enter again. It gets no answer
 // until its first hold has expired, and its release fails. Every 100 ms the harness asks three of the five masters, and
 // each answer takes so many milliseconds (late). The lock waits 100 ms for an answer.
@@ -136,9 +160,7 @@ func check(t *testing.T, cases []judged) {
 			h.healthy(0)
 			tt.write(&h)
 			j, err := verdict.Check(h.events, oracle.Limits{}, true)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			reasons := strings.Join(j.Reasons, "\n")
 			if j.Verdict != tt.want || !strings.HasPrefix(reasons, tt.reason) {
 				t.Errorf("%s, want %s for %q: %s", j.Verdict, tt.want, tt.reason, reasons)

@@ -124,10 +124,8 @@ func (f *Facts) findings(v *history.View) []oracle.Violation {
 
 func granted(v *history.View) int {
 	n := 0
-	for i := range v.Attempts {
-		if v.Attempts[i].Granted() {
-			n++
-		}
+	for range v.Holds() {
+		n++
 	}
 	return n
 }
@@ -185,8 +183,8 @@ func count(rep *report.Report, v *history.View) {
 			}
 		}
 	}
-	for i := range v.Attempts {
-		if a := &v.Attempts[i]; a.Granted() && !a.Quiet {
+	for a := range v.Holds() {
+		if !a.Quiet {
 			rep.Acquisitions++
 			waits = append(waits, milliseconds(a.Return-a.Call))
 		}

@@ -49,9 +49,7 @@ func TestNobodyIsConvictedWhereTheReachOfMastersIsUnknown(t *testing.T) {
 }
 
 func TestARunTellsItsHistoryThatAFaultWentWrong(t *testing.T) {
-	f := &Facts{
-		Failures: []string{"expired-certificate: i/o timeout"}, Report: &report.Report{Plan: &plan.Plan{}},
-	}
+	f := &Facts{Failures: []string{"expired-certificate: i/o timeout"}, Report: &report.Report{Plan: &plan.Plan{}}}
 	v := history.NewView(dead())
 	v = history.NewView(append(v.Events, f.excuses(v)...))
 	found := doubted([]oracle.Violation{{Oracle: oracle.NameReleased}}, v, oracle.Limits{Stalled: 1})

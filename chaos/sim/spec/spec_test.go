@@ -154,22 +154,19 @@ var refusals = map[string]struct {
 
 	"an extension": {held().extends(1, 1).told(spec.Extended, 102*ms, spec.None, bound+99*ms), ""},
 	"an extension with a late bound": {
-		held().extends(1, 1).told(spec.Extended, 102*ms, spec.None, bound+100*ms),
-		"later than the votes allow",
+		held().extends(1, 1).told(spec.Extended, 102*ms, spec.None, bound+100*ms), "later than the votes allow",
 	},
 	"an extension by one": {held().extends(1).told(spec.Extended, 102*ms, spec.None, bound), "no quorum has the key"},
 	"an extension that fails and moves the bound": {
 		held().extends(1).told(spec.Extended, 102*ms, spec.NoQuorum, bound+99*ms), "later than the votes allow",
 	},
 	"an extension under another name": {
-		acquires(1*ms, 0, 1).sent(100*ms, 0, 0, request(single.Extend, "o")),
-		"nothing to extend",
+		acquires(1*ms, 0, 1).sent(100*ms, 0, 0, request(single.Extend, "o")), "nothing to extend",
 	},
 	"a repair without an extension": {held().sent(9*ms, 0, 2, repair()), "no extension was won"},
 	"a repair":                      {held().extends(1, 1, 0).sent(200*ms, 0, 2, repair()), ""},
 	"a repair that counts": {
-		held().forgets(1).extends(1, 2).told(spec.Extended, 102*ms, spec.None, bound),
-		"no extension was won",
+		held().forgets(1).extends(1, 2).told(spec.Extended, 102*ms, spec.None, bound), "no extension was won",
 	},
 	"an extension that finds one key of two": {
 		held().forgets(1).extends(1, 0).told(spec.Extended, 102*ms, spec.None, bound), "no quorum has the key",
@@ -190,8 +187,7 @@ var refusals = map[string]struct {
 	"Done at once": {held().told(spec.Done, 9*ms, spec.None, 0), "the hold is held"},
 	"Done in time": {held().told(spec.Done, bound, spec.None, 0), ""},
 	"lost, says an extension": {
-		held().extends(1, 1).told(spec.Extended, 102*ms, spec.NotHeld, bound),
-		"the hold is held",
+		held().extends(1, 1).told(spec.Extended, 102*ms, spec.NotHeld, bound), "the hold is held",
 	},
 
 	"a token":                    {fenced(5, 5, 5), ""},
