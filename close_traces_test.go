@@ -301,37 +301,35 @@ func TestHazard65CloseTakesWaitersOutOfTheMastersQueues(t *testing.T) {
 	for name, slow := range map[string]time.Duration{
 		"between attempts": 0, "in the middle of an attempt": 30 * time.Millisecond,
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				masters := memmaster.New(3)
-				asked := make(chan struct{}, 100)
+		runVirtual(t, name, func(t *testing.T) {
+			masters := memmaster.New(3)
+			asked := make(chan struct{}, 100)
+			for _, m := range masters {
+				has(t, m, single.Acquire)
+			}
+			l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: newClock()})
+			must(t, err)
+			first, second := wait(t, t.Context(), l, key, longTTL), wait(t, t.Context(), l, key, longTTL)
+			settle(time.Second)
+			if len(masters[0].Traces(key, l.ID())) == 0 {
+				t.Fatal("the waiter is in no queue: this test shows nothing")
+			}
+			if slow > 0 {
 				for _, m := range masters {
-					has(t, m, single.Acquire)
+					m.Behave(func(r *single.Request) memmaster.Fate {
+						if r.Op != single.Acquire {
+							return memmaster.Fate{}
+						}
+						asked <- struct{}{}
+						return memmaster.Fate{Before: slow}
+					})
 				}
-				l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: newClock()})
-				must(t, err)
-				first, second := wait(t, t.Context(), l, key, longTTL), wait(t, t.Context(), l, key, longTTL)
-				settle(time.Second)
-				if len(masters[0].Traces(key, l.ID())) == 0 {
-					t.Fatal("the waiter is in no queue: this test shows nothing")
-				}
-				if slow > 0 {
-					for _, m := range masters {
-						m.Behave(func(r *single.Request) memmaster.Fate {
-							if r.Op != single.Acquire {
-								return memmaster.Fate{}
-							}
-							asked <- struct{}{}
-							return memmaster.Fate{Before: slow}
-						})
-					}
-					<-asked
-				}
-				must(t, l.Close(within(t, time.Second)))
-				unmarked(t, masters, l)
-				is(t, first.Fail(t), redlock.ErrClosed)
-				is(t, second.Fail(t), redlock.ErrClosed)
-			})
+				<-asked
+			}
+			must(t, l.Close(within(t, time.Second)))
+			unmarked(t, masters, l)
+			is(t, first.Fail(t), redlock.ErrClosed)
+			is(t, second.Fail(t), redlock.ErrClosed)
 		})
 	}
 }

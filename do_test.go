@@ -114,8 +114,7 @@ func TestDoEndsWithItsCallersContextAndStillReleases(t *testing.T) {
 
 // That too few masters confirm the release is no failure of the work, which is done.
 func TestDoSucceedsWhenTheReleaseIsNotConfirmed(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		must(t, l.Do(t.Context(), key, longTTL, func(context.Context) error {
 			masters.Behave(on(single.Release, act{Lost: true}))
 			return nil

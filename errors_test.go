@@ -49,8 +49,7 @@ func TestAQuorumErrorStaysOneLineForAnyReplyOfAMaster(t *testing.T) {
 }
 
 func TestAQuorumErrorHasTheReplyOfEveryMaster(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 5, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		masters[1].Take("somebody", time.Second)
 		masters[2].Take("somebody", 3*time.Second)
 		masters[3].Behave(on(single.Acquire, act{Lost: true}))
@@ -87,8 +86,7 @@ func TestHazard11OneMastersErrorIsNotTheRounds(t *testing.T) {
 		redlock.ErrHeld, redlock.ErrExpired, redlock.ErrNotHeld, context.DeadlineExceeded, context.Canceled,
 		single.ErrDown,
 	} {
-		bubble(t, 5, func(t *testing.T, masters fakes) {
-			l := masters.Locker(t, redlock.Options{})
+		withLocker(t, 5, func(t *testing.T, masters fakes, l *redlock.Locker) {
 			failing := func(n int) {
 				for i, m := range masters {
 					m.Behave(nil)
@@ -117,8 +115,7 @@ func TestHazard11OneMastersErrorIsNotTheRounds(t *testing.T) {
 
 // One refusal in an outage is not "held": it would send an operator to look for a holder.
 func TestHazard11ARefusalInAnOutageIsNotHeld(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 5, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		for i, m := range masters {
 			if i < 3 {
 				m.Behave(func(*single.Request) act { return act{Err: errors.New("connection refused")} })
@@ -135,8 +132,7 @@ func TestHazard11ARefusalInAnOutageIsNotHeld(t *testing.T) {
 // The caller can ask for the reason that ended the wait, and for the verdict of the last round. Neither error matches
 // the other.
 func TestHazard12CancelledExhaustedAndHeldAreDifferentErrors(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		masters.Take("somebody", time.Hour)
 		_, err := l.TryAcquire(t.Context(), key, longTTL)
 		onlyIs(t, err, redlock.ErrHeld)
@@ -169,8 +165,7 @@ func TestHazard12CancelledExhaustedAndHeldAreDifferentErrors(t *testing.T) {
 }
 
 func TestAWaitThatEndedMatchesItsContextsErrorAndItsCause(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		masters.Take("somebody", time.Hour)
 		why := errors.New("why")
 		for name, a := range acquirers {
@@ -202,8 +197,7 @@ func TestARefusedConnectionLeavesNothingToCleanUp(t *testing.T) {
 
 // A context may end because of another lock's error. That says nothing about this acquisition's masters.
 func TestTheCauseOfAContextIsNoOutage(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		masters.Behave(on(single.Acquire, act{Lost: true}))
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Millisecond, func() { cancel(redlock.ErrNoQuorum) })

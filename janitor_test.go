@@ -73,8 +73,7 @@ func TestAnAcquireThatLandsAfterItsReleaseIsReleasedAgain(t *testing.T) {
 // Requests that a stopped master has yet to read may set the key for longer than the ttl of the acquisition. The
 // janitor keeps looking for the key that long.
 func TestTheJanitorLooksForALateRepairForTheTTLOfTheRepair(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		lock := acquire(t, l, time.Second)
 		settle(time.Millisecond)
 		masters[2].Forget()
@@ -102,8 +101,7 @@ func TestTheJanitorLooksForALateRepairForTheTTLOfTheRepair(t *testing.T) {
 }
 
 func TestPendingReleasesLapseWithTheTTL(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		lock := acquire(t, l, 10*time.Second)
 		settle(time.Millisecond)
 		masters[2].Behave(on(single.Release, act{Err: errors.New("broken")}))
@@ -126,8 +124,7 @@ func TestPendingReleasesLapseWithTheTTL(t *testing.T) {
 
 // If a master is down, the janitor sends it one pending release an interval, not all of the pending releases.
 func TestAMasterThatIsDownIsNotFloodedWithPendingReleases(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		masters[2].Behave(on(single.Release, act{Err: errors.New("broken")}))
 		for i := range 100 {
 			lock, err := l.TryAcquire(t.Context(), strconv.Itoa(i), 100*time.Hour)
@@ -151,8 +148,7 @@ func TestAMasterThatIsDownIsNotFloodedWithPendingReleases(t *testing.T) {
 }
 
 func TestCloseDrainsTheJanitor(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		lock := acquire(t, l, time.Hour)
 		settle(time.Millisecond)
 		masters[2].Behave(on(single.Release, act{Err: errors.New("broken")}))
@@ -172,8 +168,7 @@ func TestCloseDrainsTheJanitor(t *testing.T) {
 
 // The janitor handles the greatest ttl without an overflow: the release does not count as lapsed.
 func TestPendingReleasesOfTheGreatestTTLDoNotLapse(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		const longest = time.Duration(math.MaxInt64) // 292 years
 		lock := acquire(t, l, longest)
 		if left := lock.Remaining(); left < longest/2 {

@@ -16,8 +16,7 @@ import (
 )
 
 func TestReleasingTwiceSaysTheSameTwice(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		lock := acquire(t, l, longTTL)
 		must(t, lock.Release(t.Context()))
 		settle(time.Second)
@@ -170,8 +169,7 @@ func TestRenewalKeepsALockWithOneMasterStopped(t *testing.T) {
 }
 
 func TestCloseWaitsForHoldsAndRefusesNewOnes(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		lock := acquire(t, l, time.Hour)
 		waiter := make(chan error, 1)
 		go func() {
@@ -202,8 +200,7 @@ func TestCloseWaitsForHoldsAndRefusesNewOnes(t *testing.T) {
 }
 
 func TestCloseWaitsUntilHoldsHaveLapsed(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, _ fakes, l *redlock.Locker) {
 		acquire(t, l, 10*time.Second)
 		began := time.Now()
 		must(t, l.Close(t.Context()))
@@ -214,8 +211,7 @@ func TestCloseWaitsUntilHoldsHaveLapsed(t *testing.T) {
 }
 
 func TestCloseGivesUpWithItsContext(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		lock := acquire(t, l, time.Hour, redlock.AutoRenew())
 		work, end := context.WithCancel(lock.Context(t.Context()))
 		defer end()

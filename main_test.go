@@ -53,9 +53,11 @@ var (
 	pass        = locktest.Pass
 	refuseAll   = locktest.RefuseAll
 	refused     = locktest.Refused
+	runVirtual  = locktest.RunVirtual
 	settle      = locktest.Settle
 	urls        = locktest.URLs
 	wait        = locktest.Wait
+	withLocker  = locktest.WithLocker
 	within      = locktest.Within
 )
 

@@ -336,35 +336,34 @@ func TestCloseWaitsForAnObserverThatIsSlow(t *testing.T) {
 	for name, atMost := range map[string]time.Duration{
 		"for as long as it takes": time.Hour, "until its context ends": time.Second,
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, 3, func(t *testing.T, masters fakes) {
-				told := 0
-				l, err := redlock.New([]redlock.Master{masters[0]},
-					redlock.Options{Clock: newClock(), Observer: func(redlock.Event) {
-						<-time.After(each)
-						told++
-					}})
-				must(t, err)
-				for range locks {
-					must(t, acquire(t, l, time.Second).Release(t.Context()))
+		runVirtual(t, name, func(t *testing.T) {
+			masters := newFakes(3)
+			told := 0
+			l, err := redlock.New([]redlock.Master{masters[0]},
+				redlock.Options{Clock: newClock(), Observer: func(redlock.Event) {
+					<-time.After(each)
+					told++
+				}})
+			must(t, err)
+			for range locks {
+				must(t, acquire(t, l, time.Second).Release(t.Context()))
+			}
+			ctx := within(t, atMost)
+			began := time.Now()
+			err = l.Close(ctx)
+			took := time.Since(began)
+			if atMost == time.Hour {
+				if err != nil || told < 3*locks || took < 4*time.Second {
+					t.Errorf("Close took %v and returned %v after %d events", took, err, told)
 				}
-				ctx := within(t, atMost)
-				began := time.Now()
-				err = l.Close(ctx)
-				took := time.Since(began)
-				if atMost == time.Hour {
-					if err != nil || told < 3*locks || took < 4*time.Second {
-						t.Errorf("Close took %v and returned %v after %d events", took, err, told)
-					}
-					return
-				}
-				if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "Observer") ||
-					took > atMost {
-					t.Errorf("Close took %v and returned %v", took, err)
-				}
-				synctest.Wait()
-				<-time.After(time.Minute) // the rest is told all the same
-			})
+				return
+			}
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "Observer") ||
+				took > atMost {
+				t.Errorf("Close took %v and returned %v", took, err)
+			}
+			synctest.Wait()
+			<-time.After(time.Minute) // the rest is told all the same
 		})
 	}
 }

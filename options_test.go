@@ -235,8 +235,7 @@ func TestAClosedLockerSendsNothing(t *testing.T) {
 }
 
 func TestTTLsAreTruncatedToMilliseconds(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 1, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		lock := acquire(t, l, 10*time.Second+999*time.Microsecond)
 		if got := lock.Remaining(); got != 9898*time.Millisecond {
 			t.Errorf("held for %v, want 9.898s", got)

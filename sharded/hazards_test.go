@@ -146,28 +146,26 @@ var reach = map[outage]time.Duration{refusing: 3 * time.Second, silent: 2 * time
 func TestHazard78ATransitionGetsTheKeyWhileAMasterOfEachGroupIsDown(t *testing.T) {
 	for name, o := range map[string]outage{"refused": refusing, "silent": silent} {
 		for _, group := range []string{"a", "b"} {
-			t.Run(name+", in "+group, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					g := newTwoGroups(3)
-					during := g.process(t, transition, "a", "b")
-					names := map[string][]string{"a": {"a"}, "b": {"a", "b"}}[group]
-					other := g.process(t, sharded.Options{}, names...)
-					k := keyIn(t, g.process(t, sharded.Options{}, "a", "b"), "b")
-					g["a"][0].suffer(o)
-					g["b"][1].suffer(o)
-					stop := wantsIt(during, k)
-					settle(3 * time.Second)
-					for range 5 {
-						if took, err := use(t, other, k, lockedOut); err != nil || took > reach[o] {
-							t.Errorf("group %s has two of three masters, and its key came after %v: %v", group, took,
-								err)
-						}
-						settle(time.Second)
+			runVirtual(t, name+", in "+group, func(t *testing.T) {
+				g := newTwoGroups(3)
+				during := g.process(t, transition, "a", "b")
+				names := map[string][]string{"a": {"a"}, "b": {"a", "b"}}[group]
+				other := g.process(t, sharded.Options{}, names...)
+				k := keyIn(t, g.process(t, sharded.Options{}, "a", "b"), "b")
+				g["a"][0].suffer(o)
+				g["b"][1].suffer(o)
+				stop := wantsIt(during, k)
+				settle(3 * time.Second)
+				for range 5 {
+					if took, err := use(t, other, k, lockedOut); err != nil || took > reach[o] {
+						t.Errorf("group %s has two of three masters, and its key came after %v: %v", group, took,
+							err)
 					}
-					if n := stop(); n < 5 {
-						t.Errorf("the transition had the key %d times, though each group has two of three masters", n)
-					}
-				})
+					settle(time.Second)
+				}
+				if n := stop(); n < 5 {
+					t.Errorf("the transition had the key %d times, though each group has two of three masters", n)
+				}
 			})
 		}
 	}

@@ -37,10 +37,12 @@ var (
 	must        = locktest.Must
 	newClock    = locktest.NewClock
 	newFake     = locktest.NewFake
+	newFakes    = locktest.NewFakes
 	on          = locktest.On
 	onlyIs      = locktest.OnlyIs
 	pass        = locktest.Pass
 	refuseAll   = locktest.RefuseAll
+	runVirtual  = locktest.RunVirtual
 	settle      = locktest.Settle
 	urls        = locktest.URLs
 	within      = locktest.Within

@@ -19,37 +19,36 @@ func TestALockInTwoGroupsPromisesOnlyWhatBothGroupsPromise(t *testing.T) {
 	lax := redlock.Options{DriftFactor: 0.01, RequestTimeout: 50 * time.Millisecond, RestartGuard: time.Hour}
 	strict := redlock.Options{DriftFactor: 0.2, RequestTimeout: 300 * time.Millisecond, RestartGuard: 2 * longTTL}
 	for name, groups := range map[string][2]redlock.Options{"old": {strict, lax}, "new": {lax, strict}} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, 6, func(t *testing.T, masters fakes) {
-				c := newClock()
-				group := func(name string, opts redlock.Options, of fakes) sharded.Group {
-					opts.Clock = c
-					g := sharded.Group{Name: name, Options: opts}
-					for _, m := range of {
-						g.Masters = append(g.Masters, guarded{Fake: m, Guard: opts.RestartGuard})
-					}
-					return g
+		runVirtual(t, name, func(t *testing.T) {
+			masters := newFakes(6)
+			c := newClock()
+			group := func(name string, opts redlock.Options, of fakes) sharded.Group {
+				opts.Clock = c
+				g := sharded.Group{Name: name, Options: opts}
+				for _, m := range of {
+					g.Masters = append(g.Masters, guarded{Fake: m, Guard: opts.RestartGuard})
 				}
-				s, err := sharded.New([]sharded.Group{
-					group("a", groups[0], masters[:3]), group("b", groups[1], masters[3:]),
-				}, transition)
-				must(t, err)
-				t.Cleanup(func() { must(t, s.Close(context.Background())) })
-				k := keyIn(t, s, "b")
-				lock, err := s.TryAcquire(t.Context(), k, longTTL)
-				must(t, err)
-				if most := longTTL * 8 / 10; lock.Remaining() > most {
-					t.Errorf("valid for %v, want at most %v because of the clocks of one group", lock.Remaining(), most)
-				}
-				must(t, lock.Release(t.Context()))
-				settle(time.Second)
-				masters.Behave(on(single.Acquire, act{After: 200 * time.Millisecond}))
-				lock, err = s.TryAcquire(t.Context(), k, longTTL)
-				must(t, err)
-				must(t, lock.Release(t.Context()))
-				_, err = s.TryAcquire(t.Context(), k, 3*longTTL)
-				is(t, err, redlock.ErrInvalid)
-			})
+				return g
+			}
+			s, err := sharded.New([]sharded.Group{
+				group("a", groups[0], masters[:3]), group("b", groups[1], masters[3:]),
+			}, transition)
+			must(t, err)
+			t.Cleanup(func() { must(t, s.Close(context.Background())) })
+			k := keyIn(t, s, "b")
+			lock, err := s.TryAcquire(t.Context(), k, longTTL)
+			must(t, err)
+			if most := longTTL * 8 / 10; lock.Remaining() > most {
+				t.Errorf("valid for %v, want at most %v because of the clocks of one group", lock.Remaining(), most)
+			}
+			must(t, lock.Release(t.Context()))
+			settle(time.Second)
+			masters.Behave(on(single.Acquire, act{After: 200 * time.Millisecond}))
+			lock, err = s.TryAcquire(t.Context(), k, longTTL)
+			must(t, err)
+			must(t, lock.Release(t.Context()))
+			_, err = s.TryAcquire(t.Context(), k, 3*longTTL)
+			is(t, err, redlock.ErrInvalid)
 		})
 	}
 }

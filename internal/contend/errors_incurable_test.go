@@ -68,16 +68,15 @@ func halves(t *testing.T, f func(t *testing.T, l *redlock.Locker, h half)) {
 				}
 				n, opts := 1+k/2%2*2, []redlock.Options{{}, {Generation: 1}}[k/4]
 				h := half{set: []string{"old", "new"}[k%2], fails: forGood[what], misses: awayFor[how]}
-				t.Run(fmt.Sprint(h.set, " ", what, " and the others ", how, " ", n, k/4), func(t *testing.T) {
-					bubble(t, 2*n, func(t *testing.T, masters fakes) {
-						h.masters, h.broken, h.away = masters, masters[:n], masters[n:]
-						l := joint(t, h.broken, h.away, opts)
-						if h.set == "new" {
-							h.broken, h.away = h.away, h.broken
-						}
-						f(t, l, h)
-						masters.Behave(nil)
-					})
+				runVirtual(t, fmt.Sprint(h.set, " ", what, " and the others ", how, " ", n, k/4), func(t *testing.T) {
+					masters := newFakes(2 * n)
+					h.masters, h.broken, h.away = masters, masters[:n], masters[n:]
+					l := joint(t, h.broken, h.away, opts)
+					if h.set == "new" {
+						h.broken, h.away = h.away, h.broken
+					}
+					f(t, l, h)
+					masters.Behave(nil)
 				})
 			}
 		}
@@ -283,17 +282,16 @@ func TestAWaitThatIsEndedByARoundDoesNotMatchTheRoundBefore(t *testing.T) {
 			}
 		}, redlock.ErrOutdated},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			bubble(t, 3, func(t *testing.T, masters fakes) {
-				masters.Take("somebody", time.Hour)
-				w := wait(t, within(t, time.Minute), masters.Locker(t, c.opts), key, longTTL,
-					redlock.RetryEvery(11*time.Second))
-				settle(time.Second)
-				c.ends(masters)
-				settle(11 * time.Second)
-				onlyIs(t, w.Fail(t), c.want)
-				masters.Behave(nil)
-			})
+		runVirtual(t, c.name, func(t *testing.T) {
+			masters := newFakes(3)
+			masters.Take("somebody", time.Hour)
+			w := wait(t, within(t, time.Minute), masters.Locker(t, c.opts), key, longTTL,
+				redlock.RetryEvery(11*time.Second))
+			settle(time.Second)
+			c.ends(masters)
+			settle(11 * time.Second)
+			onlyIs(t, w.Fail(t), c.want)
+			masters.Behave(nil)
 		})
 	}
 }

@@ -119,30 +119,28 @@ func TestHazard97TheFirstWaiterDoesNotStarveOthersWhileReadersOverlap(t *testing
 		"plain, asks seldom":       {{redlock.RetryEvery(time.Hour)}},
 		"shared, several, plain":   {{redlock.Shared()}, {several}, {redlock.RetryEvery(time.Minute)}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				masters := redlocktest.New(t, redlocktest.Count(3))
-				l := masters.Locker(t, redlock.Options{})
-				keys := []string{key}
-				if name == "several keys" { // both in constant use
-					keys = append(keys, "more")
-				}
-				stop := readFor(t, masters, span, keys...)
-				var all []had
-				for i, opts := range wants {
-					all = append(all, takesOnce(t, l, fmt.Sprint("number ", i), opts...))
-					synctest.Wait()
-				}
-				bound := time.Duration(len(wants)) * (span + livenessBound)
-				if len(keys) > 1 { // the readers of one, and then those of the other
-					bound += span
-				}
-				// the readers inside end; who gets the key gives it back, and readers may come before the next one
-				for _, h := range all {
-					h.within(t, bound)
-				}
-				stop()
-			})
+		runVirtual(t, name, func(t *testing.T) {
+			masters := redlocktest.New(t, redlocktest.Count(3))
+			l := masters.Locker(t, redlock.Options{})
+			keys := []string{key}
+			if name == "several keys" { // both in constant use
+				keys = append(keys, "more")
+			}
+			stop := readFor(t, masters, span, keys...)
+			var all []had
+			for i, opts := range wants {
+				all = append(all, takesOnce(t, l, fmt.Sprint("number ", i), opts...))
+				synctest.Wait()
+			}
+			bound := time.Duration(len(wants)) * (span + livenessBound)
+			if len(keys) > 1 { // the readers of one, and then those of the other
+				bound += span
+			}
+			// the readers inside end; who gets the key gives it back, and readers may come before the next one
+			for _, h := range all {
+				h.within(t, bound)
+			}
+			stop()
 		})
 	}
 }
@@ -150,15 +148,13 @@ func TestHazard97TheFirstWaiterDoesNotStarveOthersWhileReadersOverlap(t *testing
 func TestHazard98AWriterWithALongRetryEveryKeepsNewReadersOut(t *testing.T) {
 	const span = 6 * time.Second // longer than a claim
 	for _, every := range []time.Duration{time.Millisecond, 3 * time.Second, 10 * time.Second, time.Minute, time.Hour} {
-		t.Run(every.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				masters := redlocktest.New(t, redlocktest.Count(3))
-				l := masters.Locker(t, redlock.Options{})
-				stop := readFor(t, masters, span, key)
-				takesOnce(t, l, "the writer", redlock.Exclusive(), redlock.RetryEvery(every)).
-					within(t, span+livenessBound)
-				stop()
-			})
+		runVirtual(t, every.String(), func(t *testing.T) {
+			masters := redlocktest.New(t, redlocktest.Count(3))
+			l := masters.Locker(t, redlock.Options{})
+			stop := readFor(t, masters, span, key)
+			takesOnce(t, l, "the writer", redlock.Exclusive(), redlock.RetryEvery(every)).
+				within(t, span+livenessBound)
+			stop()
 		})
 	}
 }
@@ -176,45 +172,43 @@ func TestHazard98AClaimEndsWithItsWriter(t *testing.T) {
 		}, livenessBound},
 		"is gone": {nil, single.WriterClaim + livenessBound},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				masters := redlocktest.New(t, redlocktest.Count(3))
-				var cut atomic.Bool
-				over := masters.All()
-				for i, m := range masters {
-					over[i] = detour{m, func(*single.Request) time.Duration {
-						if cut.Load() {
-							return 10 * time.Minute
-						}
-						return 0
-					}}
-				}
-				l := lockerOver(t, over, redlock.Options{})
-				other := masters.Locker(t, redlock.Options{})
-				reads := acquire(t, other, longTTL, redlock.Shared(), redlock.AutoRenew())
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				writer := wait(t, ctx, l, key, longTTL, redlock.Exclusive(), redlock.RetryEvery(time.Hour))
-				settle(time.Second)
-				for range 100 { // it is there at any time
-					is(t, try(t, other, key, redlock.Shared()), redlock.ErrHeld)
-					pass(137 * time.Millisecond)
-				}
-				began := time.Now()
-				if test.ends == nil {
-					cut.Store(true)
-				} else {
-					test.ends(cancel, l, masters)
-				}
-				give(t, take(t, other, key, longTTL, redlock.Shared()))
-				if took := time.Since(began); took > test.most {
-					t.Errorf("a reader came %v after the writer had gone", took)
-				}
-				cut.Store(false)
-				cancel()
-				_ = writer.Fail(t)
-				give(t, reads)
-			})
+		runVirtual(t, name, func(t *testing.T) {
+			masters := redlocktest.New(t, redlocktest.Count(3))
+			var cut atomic.Bool
+			over := masters.All()
+			for i, m := range masters {
+				over[i] = detour{m, func(*single.Request) time.Duration {
+					if cut.Load() {
+						return 10 * time.Minute
+					}
+					return 0
+				}}
+			}
+			l := lockerOver(t, over, redlock.Options{})
+			other := masters.Locker(t, redlock.Options{})
+			reads := acquire(t, other, longTTL, redlock.Shared(), redlock.AutoRenew())
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			writer := wait(t, ctx, l, key, longTTL, redlock.Exclusive(), redlock.RetryEvery(time.Hour))
+			settle(time.Second)
+			for range 100 { // it is there at any time
+				is(t, try(t, other, key, redlock.Shared()), redlock.ErrHeld)
+				pass(137 * time.Millisecond)
+			}
+			began := time.Now()
+			if test.ends == nil {
+				cut.Store(true)
+			} else {
+				test.ends(cancel, l, masters)
+			}
+			give(t, take(t, other, key, longTTL, redlock.Shared()))
+			if took := time.Since(began); took > test.most {
+				t.Errorf("a reader came %v after the writer had gone", took)
+			}
+			cut.Store(false)
+			cancel()
+			_ = writer.Fail(t)
+			give(t, reads)
 		})
 	}
 }
@@ -375,33 +369,31 @@ func (c aboutToEnd) Err() error {
 
 func TestHazard101AWaiterWhoseContextHasEndedAsksNothing(t *testing.T) {
 	for name, kind := range kindsOfWaiters {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				masters, l, asked := counted(t)
-				lock := acquire(t, masters.Locker(t, redlock.Options{}), longTTL)
-				ctx, cancel := context.WithCancel(t.Context())
-				first := wait(t, ctx, l, key, longTTL, kind(1)...)
-				settle(time.Second)
-				var over atomic.Bool
-				var behind []*waiting
-				for range 3 {
-					behind = append(behind,
-						wait(t, aboutToEnd{context.Background(), &over}, l, key, longTTL, kind(1)...))
-				}
-				settle(time.Second)
-				over.Store(true)
-				asked.Store(0)
-				cancel() // each of those behind it becomes the first
-				_ = first.Fail(t)
-				for _, w := range behind {
-					is(t, w.Fail(t), context.Canceled)
-				}
-				settle(time.Second)
-				if n := asked.Load(); n > 3 { // the process leaves the queues of as many keys
-					t.Errorf("a master got %d requests", n)
-				}
-				give(t, lock)
-			})
+		runVirtual(t, name, func(t *testing.T) {
+			masters, l, asked := counted(t)
+			lock := acquire(t, masters.Locker(t, redlock.Options{}), longTTL)
+			ctx, cancel := context.WithCancel(t.Context())
+			first := wait(t, ctx, l, key, longTTL, kind(1)...)
+			settle(time.Second)
+			var over atomic.Bool
+			var behind []*waiting
+			for range 3 {
+				behind = append(behind,
+					wait(t, aboutToEnd{context.Background(), &over}, l, key, longTTL, kind(1)...))
+			}
+			settle(time.Second)
+			over.Store(true)
+			asked.Store(0)
+			cancel() // each of those behind it becomes the first
+			_ = first.Fail(t)
+			for _, w := range behind {
+				is(t, w.Fail(t), context.Canceled)
+			}
+			settle(time.Second)
+			if n := asked.Load(); n > 3 { // the process leaves the queues of as many keys
+				t.Errorf("a master got %d requests", n)
+			}
+			give(t, lock)
 		})
 	}
 }

@@ -57,8 +57,7 @@ func TestHazard45AWaiterForSeveralKeysDoesNotHoldUpOneThatIsFree(t *testing.T) {
 }
 
 func TestHazard45AHolderThatWaitsForASecondLockDoesNotBlockItsFirstKey(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, _ fakes, l *redlock.Locker) {
 		b := gets(t, l, "b", time.Second, redlock.AutoRenew())
 		ctx, cancel := context.WithCancel(t.Context())
 		both := wait(t, ctx, l, "a", longTTL, redlock.AndKeys("b"))
@@ -184,8 +183,7 @@ func TestHazard45ANotificationThatCanNotBeUsedIsPassedOn(t *testing.T) {
 }
 
 func TestHazard46MaxAttemptsBoundsTheWaitInAQueue(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		held := acquire(t, l, longTTL, redlock.AutoRenew())
 		ctx, cancel := context.WithCancel(t.Context())
 		first := wait(t, ctx, l, key, longTTL)
@@ -222,8 +220,7 @@ func TestHazard46MaxAttemptsBoundsTheWaitInAQueue(t *testing.T) {
 }
 
 func TestHazard46AQueuedAttemptThatReachesTheFrontSucceeds(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, _ fakes, l *redlock.Locker) {
 		held := acquire(t, l, longTTL)
 		first := wait(t, t.Context(), l, key, longTTL)
 		settle(time.Second)
@@ -268,8 +265,7 @@ func TestHazard49AWriterThatGivesUpLeavesNoClaimToItsOwnReaders(t *testing.T) {
 }
 
 func TestHazard51MaxOutageBoundsForHowLongAnOutageIsWaitedOut(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		masters.Take("somebody", 10*time.Second)
 		gone := on(single.Acquire, act{Err: errSilent})
 		began := time.Now()

@@ -45,8 +45,8 @@ var (
 	isNot        = locktest.IsNot
 	joint        = locktest.Joint
 	listening    = locktest.Listening
-	memLocker    = locktest.MemLocker
 	lockerOver   = locktest.LockerOver
+	memLocker    = locktest.MemLocker
 	must         = locktest.Must
 	newClock     = locktest.NewClock
 	newFakes     = locktest.NewFakes
@@ -55,11 +55,13 @@ var (
 	onlyIs       = locktest.OnlyIs
 	pass         = locktest.Pass
 	refuseAll    = locktest.RefuseAll
+	runVirtual   = locktest.RunVirtual
 	sent         = locktest.Sent
 	settle       = locktest.Settle
 	take         = locktest.Take
 	try          = locktest.Try
 	urls         = locktest.URLs
 	wait         = locktest.Wait
+	withLocker   = locktest.WithLocker
 	within       = locktest.Within
 )

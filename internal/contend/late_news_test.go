@@ -32,8 +32,7 @@ func TestALockWhoseMaxHoldIsOverIsNotReturned(t *testing.T) {
 
 // masters that answer with an error for one key count as an outage for the waiters of another.
 func TestFaultsOfAnotherKeyDoNotCountForMaxOutage(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		for _, m := range masters {
 			m.Take("somebody", 10*time.Second)
 			m.Behave(func(r *single.Request) act {
@@ -189,9 +188,7 @@ func TestAnAcquisitionThatEntersAgainHearsOfARelease(t *testing.T) {
 }
 
 func TestAnAcquisitionThatEntersAgainHearsThatMastersAreBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		masters := redlocktest.New(t, redlocktest.Count(3))
-		l := masters.Locker(t, redlock.Options{})
+	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
 		outer := take(t, l, key, longTTL, redlock.Shared())
 		masters.Stop()
 		time.AfterFunc(time.Second, masters.Start)

@@ -3,7 +3,6 @@ package contend_test
 import (
 	"math"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/seed-624411e5/redlock"
@@ -12,9 +11,7 @@ import (
 
 // Nobody holds the key while no master answers. The first waiter finds that out; those behind it never ask.
 func TestInAnOutageNoWaiterSaysThatTheLockIsHeld(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		masters := redlocktest.New(t, redlocktest.Count(3))
-		l := masters.Locker(t, redlock.Options{})
+	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
 		masters.Stop()
 		ctx, errs := within(t, 5*time.Second), make(chan error)
 		for range 3 {
@@ -55,15 +52,13 @@ func TestAWaitWithOptionsForEverGoesOn(t *testing.T) {
 		}},
 	}
 	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				masters := redlocktest.New(t, redlocktest.Count(3))
-				tt.cause(t, masters)
-				l := masters.Locker(t, redlock.Options{})
-				lock, err := l.Acquire(within(t, time.Hour), key, 10*time.Second, tt.opt)
-				must(t, err)
-				must(t, lock.Release(t.Context()))
-			})
+		runVirtual(t, name, func(t *testing.T) {
+			masters := redlocktest.New(t, redlocktest.Count(3))
+			tt.cause(t, masters)
+			l := masters.Locker(t, redlock.Options{})
+			lock, err := l.Acquire(within(t, time.Hour), key, 10*time.Second, tt.opt)
+			must(t, err)
+			must(t, lock.Release(t.Context()))
 		})
 	}
 }

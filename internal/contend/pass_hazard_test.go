@@ -51,8 +51,7 @@ func TestALockThatVerifyFoundLostIsNotPassedOn(t *testing.T) {
 // A check that is under way when its lock is passed on is decided once, and by its own lock.
 func TestVerifyIsDecidedWhileItsLockIsPassedOn(t *testing.T) {
 	for range 20 {
-		bubble(t, 5, func(t *testing.T, masters fakes) {
-			l := masters.Locker(t, redlock.Options{})
+		withLocker(t, 5, func(t *testing.T, masters fakes, l *redlock.Locker) {
 			q, first := newLine(t, l, 3)
 			for _, m := range masters {
 				m.Behave(on(single.Extend, act{Lost: true}))

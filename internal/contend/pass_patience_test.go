@@ -61,8 +61,7 @@ func TestTwoGoroutinesPassALockOnAcrossASlowNetwork(t *testing.T) {
 // TestAWaiterCanStopWaitingBehindALockThatIsPassedOn: if a waiter is cancelled, its error says that the lock is held,
 // although the waiter has asked no master.
 func TestAWaiterCanStopWaitingBehindALockThatIsPassedOn(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		q, first := newLine(t, l, 2)
 		must(t, first.Release(t.Context()))
 		second := q.next(1) // nobody waits behind it
@@ -148,34 +147,32 @@ func TestPatienceEndsWhenALockIsNotPassedOn(t *testing.T) {
 			must(t, k.Release(t.Context()))
 		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				masters := redlocktest.New(t, redlocktest.Count(3))
-				masters.SlowDown(200 * time.Microsecond)
-				l, other := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
-				q, first := newLine(t, l, 2, tt.holder...)
-				must(t, first.Release(t.Context()))
-				held := q.next(1)
-				if held.Owner() != first.Owner() {
-					t.Fatal("not passed on: this shows nothing")
+		runVirtual(t, name, func(t *testing.T) {
+			masters := redlocktest.New(t, redlocktest.Count(3))
+			masters.SlowDown(200 * time.Microsecond)
+			l, other := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
+			q, first := newLine(t, l, 2, tt.holder...)
+			must(t, first.Release(t.Context()))
+			held := q.next(1)
+			if held.Owner() != first.Owner() {
+				t.Fatal("not passed on: this shows nothing")
+			}
+			go func() { // a rival, which the release calls first
+				if k, err := other.Acquire(t.Context(), key, passTTL); err == nil {
+					_ = k.Release(context.Background())
 				}
-				go func() { // a rival, which the release calls first
-					if k, err := other.Acquire(t.Context(), key, passTTL); err == nil {
-						_ = k.Release(context.Background())
-					}
-				}()
-				pass(3 * time.Millisecond)
-				q.add(tt.ttl, tt.waiter...)
-				pass(3 * time.Millisecond)
-				if tt.before != nil {
-					tt.before(t, held, other)
-				}
-				released := time.Now()
-				_ = held.Release(t.Context())
-				if _, took := q.next(2), time.Since(released); took > 20*time.Millisecond {
-					t.Errorf("the waiter came %v after the release", took)
-				}
-			})
+			}()
+			pass(3 * time.Millisecond)
+			q.add(tt.ttl, tt.waiter...)
+			pass(3 * time.Millisecond)
+			if tt.before != nil {
+				tt.before(t, held, other)
+			}
+			released := time.Now()
+			_ = held.Release(t.Context())
+			if _, took := q.next(2), time.Since(released); took > 20*time.Millisecond {
+				t.Errorf("the waiter came %v after the release", took)
+			}
 		})
 	}
 }
@@ -221,8 +218,7 @@ func (c stalled) Done() <-chan struct{} {
 // Close refuses all waiters, including a waiter that has not run since. A lock that is released then goes back to the
 // masters.
 func TestALockIsNotPassedOnOnceCloseHasBegun(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		holder := acquire(t, l, passTTL)
 		q := &line{t: t, l: l}
 		q.add(passTTL)

@@ -159,18 +159,17 @@ func TestSomeReleasesGoToTheMastersInsteadOfAWaiter(t *testing.T) {
 		"to one whose key is to stay":   {behind: []redlock.Option{redlock.MinHold(time.Second)}},
 		"to one that wants more keys":   {behind: []redlock.Option{redlock.AndKeys("another")}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, 3, func(t *testing.T, masters fakes) {
-				l := masters.Locker(t, tt.opts)
-				q, first := newLine(t, l, 2, tt.behind...)
-				if tt.before != nil {
-					tt.before(t, q, first, masters)
-				}
-				must(t, first.Release(t.Context()))
-				if next := q.next(1); next.Owner() == first.Owner() {
-					t.Error("the lock was passed on")
-				}
-			})
+		runVirtual(t, name, func(t *testing.T) {
+			masters := newFakes(3)
+			l := masters.Locker(t, tt.opts)
+			q, first := newLine(t, l, 2, tt.behind...)
+			if tt.before != nil {
+				tt.before(t, q, first, masters)
+			}
+			must(t, first.Release(t.Context()))
+			if next := q.next(1); next.Owner() == first.Owner() {
+				t.Error("the lock was passed on")
+			}
 		})
 	}
 }
@@ -195,8 +194,7 @@ func verifyInVain(t *testing.T, _ *line, k *redlock.Lock, masters fakes) {
 // that holder asked for.
 func TestALockIsPassedOnOnlyToAWaiterWhoseTTLCoversIt(t *testing.T) {
 	for _, ttl := range []time.Duration{passTTL / 2, 2 * passTTL} {
-		bubble(t, 3, func(t *testing.T, masters fakes) {
-			l := masters.Locker(t, redlock.Options{})
+		withLocker(t, 3, func(t *testing.T, _ fakes, l *redlock.Locker) {
 			q, first := newLine(t, l, 2)
 			q.add(ttl)
 			must(t, first.Release(t.Context()))
@@ -215,8 +213,7 @@ func TestALockIsPassedOnOnlyToAWaiterWhoseTTLCoversIt(t *testing.T) {
 // When the window is over, other Lockers have their turn, even if the lock would last long enough for another waiter.
 func TestALockIsPassedOnOnlyWithinItsWindow(t *testing.T) {
 	for after, passed := range map[time.Duration]bool{passTTL / 200: true, time.Second: false} {
-		bubble(t, 3, func(t *testing.T, masters fakes) {
-			l := masters.Locker(t, redlock.Options{})
+		withLocker(t, 3, func(t *testing.T, _ fakes, l *redlock.Locker) {
 			q, first := newLine(t, l, 2)
 			q.ends[1]()
 			synctest.Wait()
@@ -237,8 +234,7 @@ func TestALockIsPassedOnOnlyWithinItsWindow(t *testing.T) {
 // TestAPassedLockEndsBeforeItsKeyDoes: whatever was passed on, and to how many, no lock is valid for longer than
 // masters have its key.
 func TestAPassedLockEndsBeforeItsKeyDoes(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		q, k := newLine(t, l, 20)
 		owner, passed := k.Owner(), 0
 		for i := 1; i < 20; i++ {
@@ -269,8 +265,7 @@ func TestAPassedLockEndsBeforeItsKeyDoes(t *testing.T) {
 
 // A master that answers the acquisition late, when the lock has been passed on, is released as any other.
 func TestStragglersOfALockThatWasPassedOnAreReleased(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		q, first := newLine(t, l, 3, redlock.AutoRenew())
 		must(t, first.Release(t.Context()))
 		second := q.next(1) // from here on the third master is late
@@ -300,8 +295,7 @@ func TestStragglersOfALockThatWasPassedOnAreReleased(t *testing.T) {
 
 // Close refuses the waiters, and waits for the holder to which the lock was passed.
 func TestCloseRefusesWaitersAndWaitsForAPassedLock(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		q, first := newLine(t, l, 3)
 		must(t, first.Release(t.Context()))
 		second := q.next(1)
@@ -351,31 +345,30 @@ func TestAPassedLockIsRenewedAndLapsesLikeAnyOther(t *testing.T) {
 		"lapses":  {nil, passTTL - passTTL/100 - 2*time.Millisecond},
 		"MaxHold": {[]redlock.Option{redlock.AutoRenew(), redlock.MaxHold(15 * time.Second)}, 15 * time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, 3, func(t *testing.T, masters fakes) {
-				l := masters.Locker(t, redlock.Options{})
-				q, first := newLine(t, l, 3, tt.opts...)
-				must(t, first.Release(t.Context()))
-				second := q.next(1)
-				if second.Owner() != first.Owner() {
-					t.Fatal("the lock was not passed on")
-				}
-				began := time.Now()
-				select {
-				case <-second.Done():
-				case <-time.After(20 * time.Second):
-				}
-				if took := time.Since(began); tt.ends == 0 && second.Err() != nil || tt.ends > 0 &&
-					(took > tt.ends || took < tt.ends*9/10) {
-					t.Errorf("the lock ended after %v, want %v: %v", took, tt.ends, second.Err())
-				}
-				if tt.ends > 0 { // the one behind it is woken by its end
-					q.next(2)
-					return
-				}
-				must(t, second.Release(t.Context()))
-				must(t, q.next(2).Release(t.Context()))
-			})
+		runVirtual(t, name, func(t *testing.T) {
+			masters := newFakes(3)
+			l := masters.Locker(t, redlock.Options{})
+			q, first := newLine(t, l, 3, tt.opts...)
+			must(t, first.Release(t.Context()))
+			second := q.next(1)
+			if second.Owner() != first.Owner() {
+				t.Fatal("the lock was not passed on")
+			}
+			began := time.Now()
+			select {
+			case <-second.Done():
+			case <-time.After(20 * time.Second):
+			}
+			if took := time.Since(began); tt.ends == 0 && second.Err() != nil || tt.ends > 0 &&
+				(took > tt.ends || took < tt.ends*9/10) {
+				t.Errorf("the lock ended after %v, want %v: %v", took, tt.ends, second.Err())
+			}
+			if tt.ends > 0 { // the one behind it is woken by its end
+				q.next(2)
+				return
+			}
+			must(t, second.Release(t.Context()))
+			must(t, q.next(2).Release(t.Context()))
 		})
 	}
 }

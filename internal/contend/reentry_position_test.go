@@ -235,51 +235,49 @@ func (m unreleased) Do(ctx context.Context, batch []*single.Call) {
 // release. The repeated release removes the Locker from the queues, and notifies no waiter of this process.
 func TestARepeatedReleaseTakesNoPositionFromTheNextOfItsProcess(t *testing.T) {
 	for name, contended := range map[string]bool{"alone": false, "with a rival": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				masters := redlocktest.New(t, redlocktest.Count(3))
-				all := masters.All()
-				var cut atomic.Bool
-				for i, m := range masters {
-					all[i] = unreleased{m, &cut}
-				}
-				l := lockerOver(t, all, redlock.Options{Clock: masters.Clock()})
-				other := masters.Locker(t, redlock.Options{})
-				masters.Hold(key)
-				holder := wait(t, t.Context(), l, key, longTTL)
-				settle(time.Second)
-				masters.Release(key)
-				lock := holder.Get(t)
-				pass(time.Millisecond) // the third master has granted it, too
+		runVirtual(t, name, func(t *testing.T) {
+			masters := redlocktest.New(t, redlocktest.Count(3))
+			all := masters.All()
+			var cut atomic.Bool
+			for i, m := range masters {
+				all[i] = unreleased{m, &cut}
+			}
+			l := lockerOver(t, all, redlock.Options{Clock: masters.Clock()})
+			other := masters.Locker(t, redlock.Options{})
+			masters.Hold(key)
+			holder := wait(t, t.Context(), l, key, longTTL)
+			settle(time.Second)
+			masters.Release(key)
+			lock := holder.Get(t)
+			pass(time.Millisecond) // the third master has granted it, too
 
-				cut.Store(true)
-				if err := lock.Release(t.Context()); !errors.Is(err, redlock.ErrNoQuorum) {
-					t.Fatalf("release: %v", err)
-				}
-				began := time.Now()
-				var rival *waiting
-				if contended {
-					rival = wait(t, t.Context(), other, key, longTTL, redlock.RetryEvery(time.Hour))
-					pass(time.Millisecond) // it is the older waiter
-				}
-				next := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(time.Hour))
-				pass(50 * time.Millisecond)
-				cut.Store(false) // the next time they are asked they get it
+			cut.Store(true)
+			if err := lock.Release(t.Context()); !errors.Is(err, redlock.ErrNoQuorum) {
+				t.Fatalf("release: %v", err)
+			}
+			began := time.Now()
+			var rival *waiting
+			if contended {
+				rival = wait(t, t.Context(), other, key, longTTL, redlock.RetryEvery(time.Hour))
+				pass(time.Millisecond) // it is the older waiter
+			}
+			next := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(time.Hour))
+			pass(50 * time.Millisecond)
+			cut.Store(false) // the next time they are asked they get it
+			settle(time.Second)
+			if contended {
+				theirs := rival.Get(t)
 				settle(time.Second)
-				if contended {
-					theirs := rival.Get(t)
-					settle(time.Second)
-					began = time.Now()
-					must(t, theirs.Release(t.Context()))
-					comesAtOnce(t, next, began)
-					return
-				}
-				settle(30 * time.Second)
-				must(t, next.Get(t).Release(t.Context()))
-				if took := next.At.Sub(began); took > time.Second {
-					t.Errorf("the waiter came %v after the release", took)
-				}
-			})
+				began = time.Now()
+				must(t, theirs.Release(t.Context()))
+				comesAtOnce(t, next, began)
+				return
+			}
+			settle(30 * time.Second)
+			must(t, next.Get(t).Release(t.Context()))
+			if took := next.At.Sub(began); took > time.Second {
+				t.Errorf("the waiter came %v after the release", took)
+			}
 		})
 	}
 }

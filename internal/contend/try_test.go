@@ -205,33 +205,31 @@ func TestHazard103ATryOfTheTransitionGivesUpForAHolderOnly(t *testing.T) {
 		"a reentrant owner":                 {"job-1", []redlock.Option{redlock.Reentrant("job-2")}, true},
 		"a reentrant owner, to a plain try": {"job-1", nil, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				const asks = 2 * 3 // the old masters that are not of the new ones, and one of both, in two rounds
-				var asked atomic.Int64
-				var masters []redlock.Master
-				for i, m := range memmaster.New(7) {
-					masters = append(masters, &rumour{m, func(*single.Request) single.Reply {
-						if i < 3 && (!test.wins || asked.Add(1) <= asks) {
-							return heldBy(test.rival)
-						}
-						return single.Reply{Outcome: single.Granted}
-					}})
-				}
-				l, err := redlock.NewJoint(masters[:5], masters[2:], redlock.Options{Clock: memmaster.NewClock(0)})
+		runVirtual(t, name, func(t *testing.T) {
+			const asks = 2 * 3 // the old masters that are not of the new ones, and one of both, in two rounds
+			var asked atomic.Int64
+			var masters []redlock.Master
+			for i, m := range memmaster.New(7) {
+				masters = append(masters, &rumour{m, func(*single.Request) single.Reply {
+					if i < 3 && (!test.wins || asked.Add(1) <= asks) {
+						return heldBy(test.rival)
+					}
+					return single.Reply{Outcome: single.Granted}
+				}})
+			}
+			l, err := redlock.NewJoint(masters[:5], masters[2:], redlock.Options{Clock: memmaster.NewClock(0)})
+			must(t, err)
+			closesAtLast(t, l)
+			began := time.Now()
+			_, err = l.TryAcquire(t.Context(), key, tryTTL, test.opts...)
+			if test.wins {
 				must(t, err)
-				closesAtLast(t, l)
-				began := time.Now()
-				_, err = l.TryAcquire(t.Context(), key, tryTTL, test.opts...)
-				if test.wins {
-					must(t, err)
-				} else {
-					onlyIs(t, err, redlock.ErrHeld)
-				}
-				if took := time.Since(began); took > tryTimeout/5 {
-					t.Errorf("the try took %v", took)
-				}
-			})
+			} else {
+				onlyIs(t, err, redlock.ErrHeld)
+			}
+			if took := time.Since(began); took > tryTimeout/5 {
+				t.Errorf("the try took %v", took)
+			}
 		})
 	}
 }

@@ -68,35 +68,33 @@ func TestMaxAttemptsEndsTheWaitAfterSoManyRounds(t *testing.T) {
 			redlock.ErrNoQuorum, 3, 2 * tenth, 2*tenth + time.Second,
 		},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			bubble(t, 3, func(t *testing.T, masters fakes) {
-				test.masters(masters)
-				l := masters.Locker(t, redlock.Options{})
-				began := time.Now()
-				lock, err := l.Acquire(t.Context(), key, longTTL, test.opts...)
-				took := time.Since(began)
-				if test.want == nil {
-					must(t, err)
-					must(t, lock.Release(t.Context()))
-				} else {
-					onlyIs(t, err, test.want)
-				}
-				if took < test.min || took > test.max {
-					t.Errorf("the wait took %v, want %v to %v", took, test.min, test.max)
-				}
-				settle(10 * time.Second)
-				if got := rounds(masters); got != test.rounds {
-					t.Errorf("%d rounds, want %d", got, test.rounds)
-				}
-			})
+		runVirtual(t, test.name, func(t *testing.T) {
+			masters := newFakes(3)
+			test.masters(masters)
+			l := masters.Locker(t, redlock.Options{})
+			began := time.Now()
+			lock, err := l.Acquire(t.Context(), key, longTTL, test.opts...)
+			took := time.Since(began)
+			if test.want == nil {
+				must(t, err)
+				must(t, lock.Release(t.Context()))
+			} else {
+				onlyIs(t, err, test.want)
+			}
+			if took < test.min || took > test.max {
+				t.Errorf("the wait took %v, want %v to %v", took, test.min, test.max)
+			}
+			settle(10 * time.Second)
+			if got := rounds(masters); got != test.rounds {
+				t.Errorf("%d rounds, want %d", got, test.rounds)
+			}
 		})
 	}
 }
 
 // Two waiters end with one context, and the second is woken by the first.
 func TestACancelledWaiterLeavesTheQueue(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, _ fakes, l *redlock.Locker) {
 		held := acquire(t, l, longTTL)
 		ctx, cancel := context.WithCancel(t.Context())
 		first := wait(t, ctx, l, key, longTTL)
@@ -170,8 +168,7 @@ func TestHazard31SplitVotesDoNotLivelock(t *testing.T) {
 // These masters send no notifications. A release wakes the first waiter of its own process, however seldom that
 // waiter would ask.
 func TestAReleaseWakesWaitersOfItsProcess(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, _ fakes, l *redlock.Locker) {
 		holder := acquire(t, l, passTTL) // nobody waited then, so it is not passed on
 		q := &line{t: t, l: l}
 		q.add(passTTL, redlock.RetryEvery(time.Minute))
@@ -253,8 +250,7 @@ func TestAWaiterComesAtTheMomentWhenTheKeyExpires(t *testing.T) {
 }
 
 func TestWaitersOfOneLockerComeInTheOrderOfTheirArrival(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, _ fakes, l *redlock.Locker) {
 		holder := acquire(t, l, time.Hour)
 		const n = 10
 		order := make(chan int, n)
@@ -292,8 +288,7 @@ func TestWaitersOfOneLockerComeInTheOrderOfTheirArrival(t *testing.T) {
 }
 
 func TestOnlyTheFirstOfManyWaitersAsksTheMasters(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		masters.Take("other", time.Hour)
 		ctx, cancel := context.WithCancel(t.Context())
 		asked := func(waiters int) int {
@@ -315,8 +310,7 @@ func TestOnlyTheFirstOfManyWaitersAsksTheMasters(t *testing.T) {
 }
 
 func TestAWaiterGetsTheLockWhenItHasExpired(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 5, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		for i, m := range masters {
 			m.Take("other", time.Duration(i+10)*100*time.Millisecond)
 		}

@@ -160,8 +160,7 @@ func TestHazard20PartialExtensionsAreAccountedFor(t *testing.T) {
 
 // A lock that is lost while it is renewed says so; the renewal ends with the lock and does not outlive its release.
 func TestHazard21RenewalReportsALossAndEndsWithTheLock(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		lock := acquire(t, l, 10*time.Second, redlock.AutoRenew())
 		ctx := lock.Context(t.Context())
 		settle(25 * time.Second)
@@ -194,8 +193,7 @@ func TestHazard21RenewalReportsALossAndEndsWithTheLock(t *testing.T) {
 
 // A holder that hangs does not keep its lock forever if MaxHold or MaxRenewals bounds it.
 func TestHazard21RenewalIsBounded(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		began := time.Now()
 		lock := acquire(t, l, 10*time.Second, redlock.AutoRenew(), redlock.MaxHold(time.Minute))
 		<-lock.Done()

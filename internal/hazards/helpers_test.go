@@ -49,6 +49,7 @@ var (
 	on          = locktest.On
 	onlyIs      = locktest.OnlyIs
 	pass        = locktest.Pass
+	runVirtual  = locktest.RunVirtual
 	setByHand   = locktest.SetByHand
 	settle      = locktest.Settle
 	soon        = locktest.Soon
@@ -57,6 +58,7 @@ var (
 	urls        = locktest.URLs
 	value       = locktest.Value
 	wait        = locktest.Wait
+	withLocker  = locktest.WithLocker
 	within      = locktest.Within
 	wrapped     = locktest.Wrapped
 )

@@ -154,8 +154,7 @@ func TestHazard67ACheckThatIsCutShortLeavesNothingAndSaysWhy(t *testing.T) {
 }
 
 func TestHazard68KeysThatAreTheSameCountOnce(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 1, func(t *testing.T, _ fakes, l *redlock.Locker) {
 		lock := acquire(t, l, longTTL, redlock.AndKeys(slices.Repeat([]string{"a", "b"}, 5000)...))
 		if n := len(lock.Keys()); n != 3 {
 			t.Errorf("%d keys, want 3", n)
@@ -173,8 +172,7 @@ func TestHazard68KeysThatAreTheSameCountOnce(t *testing.T) {
 }
 
 func TestHazard68TheErrorNamesATTLBelowAMillisecond(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 1, func(t *testing.T, _ fakes, l *redlock.Locker) {
 		for _, ttl := range []time.Duration{-time.Hour, -1, 0, time.Millisecond - 1} {
 			_, err := l.TryAcquire(t.Context(), key, ttl)
 			if is(t, err, redlock.ErrInvalid); err == nil || strings.Contains(err.Error(), "allowance") ||
@@ -208,8 +206,7 @@ func TestHazard68CloseTakesNoLongerThanItsContext(t *testing.T) {
 }
 
 func TestHazard82TheErrorOfRunDoesNotDependOnWhenItsContextEnded(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, _ fakes, l *redlock.Locker) {
 		e, err := leader.NewElection(l, key, time.Second)
 		must(t, err)
 		why := errors.New("the deployment")
@@ -249,8 +246,7 @@ func TestHazard82TheErrorOfRunDoesNotDependOnWhenItsContextEnded(t *testing.T) {
 }
 
 func TestHazard82CloseEndsTheTermOfALeaderThatRuns(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		e, err := leader.NewElection(l, key, time.Second)
 		must(t, err)
 		ran, leads := make(chan error), make(chan struct{})

@@ -30,8 +30,7 @@ func TestHazard53DoneClosesAGraceBeforeTheBound(t *testing.T) {
 		{10 * time.Second, 2 * ms, []redlock.Option{redlock.MaxHold(100 * ms)}},
 		{10 * time.Second, 10 * ms, []redlock.Option{redlock.MaxHold(100 * ms), redlock.Grace(10 * ms)}},
 	} {
-		bubble(t, 3, func(t *testing.T, masters fakes) {
-			l := masters.Locker(t, redlock.Options{})
+		withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
 			lock := acquire(t, l, c.ttl, c.opts...)
 			until := lock.Until()
 			ctx := lock.Context(t.Context())
@@ -70,8 +69,7 @@ func TestHazard53DoAndElectionHaveALongerGrace(t *testing.T) {
 		},
 	}
 	for name, run := range work {
-		bubble(t, 3, func(t *testing.T, masters fakes) {
-			l := masters.Locker(t, redlock.Options{})
+		withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
 			enough := errors.New("enough")
 			err := run(l, func(ctx context.Context) error {
 				began := time.Now()
@@ -135,24 +133,23 @@ func TestHazard53WithinTheGraceEveryCallFindsTheLockOver(t *testing.T) {
 			is(t, lock.Err(), redlock.ErrNotHeld)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, 3, func(t *testing.T, masters fakes) {
-				l := masters.Locker(t, redlock.Options{RequestTimeout: 6 * time.Second})
-				opts := []redlock.Option{redlock.Grace(time.Second)}
-				if name == "a late renewal" { // decided within the grace: the holder has been told to stop
-					masters.Behave(on(single.Extend, act{After: 5700 * time.Millisecond}))
-					opts = append(opts, redlock.AutoRenew())
-				}
-				lock := acquire(t, l, 10*time.Second, opts...)
-				<-lock.Done()
-				masters.Behave(nil)
-				come(t, l, lock)
-				settle(2 * time.Second)
-				if n := masters.Holders(lock.Owner()); n != 0 && name != "Close cut short" {
-					t.Errorf("%d masters have the key", n)
-				}
-				is(t, lock.Err(), redlock.ErrNotHeld)
-			})
+		runVirtual(t, name, func(t *testing.T) {
+			masters := newFakes(3)
+			l := masters.Locker(t, redlock.Options{RequestTimeout: 6 * time.Second})
+			opts := []redlock.Option{redlock.Grace(time.Second)}
+			if name == "a late renewal" { // decided within the grace: the holder has been told to stop
+				masters.Behave(on(single.Extend, act{After: 5700 * time.Millisecond}))
+				opts = append(opts, redlock.AutoRenew())
+			}
+			lock := acquire(t, l, 10*time.Second, opts...)
+			<-lock.Done()
+			masters.Behave(nil)
+			come(t, l, lock)
+			settle(2 * time.Second)
+			if n := masters.Holders(lock.Owner()); n != 0 && name != "Close cut short" {
+				t.Errorf("%d masters have the key", n)
+			}
+			is(t, lock.Err(), redlock.ErrNotHeld)
 		})
 	}
 }

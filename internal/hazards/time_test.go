@@ -134,8 +134,7 @@ func TestHazard26ValidityIsAskedOfTheClockNotOfTheMasters(t *testing.T) {
 
 // The longest time there is, counted from now, is no moment before now.
 func TestAHugeMaxHoldIsNoLimit(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 3, func(t *testing.T, _ fakes, l *redlock.Locker) {
 		settle(time.Minute)
 		lock := acquire(t, l, 10*time.Second, redlock.AutoRenew(), redlock.MaxHold(math.MaxInt64))
 		settle(time.Hour)

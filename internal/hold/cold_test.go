@@ -60,35 +60,34 @@ func TestATryOfANewLockerWaitsForItsConnections(t *testing.T) {
 		for option, opts := range map[string][]redlock.Option{
 			"TryAcquire": nil, "MaxAttempts(1)": {redlock.MaxAttempts(1)},
 		} {
-			t.Run(name+", "+option, func(t *testing.T) {
-				bubble(t, len(tt.ready), func(t *testing.T, masters fakes) {
-					masters.Behave(away(time.Millisecond))
-					all := make([]redlock.Master, len(masters))
-					for i, m := range masters {
-						c := &cold{fake: m, ready: time.Now().Add(time.Duration(tt.ready[i]) * time.Millisecond)}
-						if tt.ready[i] == never {
-							c.ready, c.err = time.Now().Add(time.Hour), tt.err
+			runVirtual(t, name+", "+option, func(t *testing.T) {
+				masters := newFakes(len(tt.ready))
+				masters.Behave(away(time.Millisecond))
+				all := make([]redlock.Master, len(masters))
+				for i, m := range masters {
+					c := &cold{fake: m, ready: time.Now().Add(time.Duration(tt.ready[i]) * time.Millisecond)}
+					if tt.ready[i] == never {
+						c.ready, c.err = time.Now().Add(time.Hour), tt.err
+					}
+					all[i] = c
+				}
+				l := lockerOver(t, all, redlock.Options{Clock: newClock()})
+				began := time.Now()
+				var tries sync.WaitGroup
+				for i := range 10 {
+					tries.Go(func() {
+						_, err := tryOnce(t.Context(), l, fmt.Sprint("free:", i), ttl, opts)
+						took := time.Since(began).Milliseconds()
+						if (err == nil) != tt.wins || err != nil && !errors.Is(err, redlock.ErrNoQuorum) {
+							t.Errorf("try %d: %v", i, err)
 						}
-						all[i] = c
-					}
-					l := lockerOver(t, all, redlock.Options{Clock: newClock()})
-					began := time.Now()
-					var tries sync.WaitGroup
-					for i := range 10 {
-						tries.Go(func() {
-							_, err := tryOnce(t.Context(), l, fmt.Sprint("free:", i), ttl, opts)
-							took := time.Since(began).Milliseconds()
-							if (err == nil) != tt.wins || err != nil && !errors.Is(err, redlock.ErrNoQuorum) {
-								t.Errorf("try %d: %v", i, err)
-							}
-							if took < int64(tt.from) || took > int64(tt.to) {
-								t.Errorf("try %d took %d ms, want %d to %d ms", i, took, tt.from, tt.to)
-							}
-						})
-					}
-					tries.Wait()
-					settle(5 * time.Second)
-				})
+						if took < int64(tt.from) || took > int64(tt.to) {
+							t.Errorf("try %d took %d ms, want %d to %d ms", i, took, tt.from, tt.to)
+						}
+					})
+				}
+				tries.Wait()
+				settle(5 * time.Second)
 			})
 		}
 	}

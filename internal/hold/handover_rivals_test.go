@@ -100,20 +100,18 @@ func TestAnAttachWithUnknownOutcomeLeavesNoKey(t *testing.T) {
 		"answers are lost":     {{Mute: true}, {Mute: true}},
 		"requests arrive late": {{Before: late}, {Before: late}, {Before: late}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				masters := memmaster.New(3)
-				_, h := handedOver(t, masters)
-				transfers(masters, fates...)
-				if _, err := memLocker(t, masters).
-					Attach(t.Context(), h, handedTTL); !errors.Is(err, redlock.ErrNoQuorum) {
-					t.Fatalf("attach: %v", err)
-				}
-				pass(2 * time.Second)
-				next, err := memLocker(t, masters).TryAcquire(t.Context(), "job", handedTTL, redlock.Fenced())
-				must(t, err)
-				must(t, next.Release(t.Context()))
-			})
+		runVirtual(t, name, func(t *testing.T) {
+			masters := memmaster.New(3)
+			_, h := handedOver(t, masters)
+			transfers(masters, fates...)
+			if _, err := memLocker(t, masters).
+				Attach(t.Context(), h, handedTTL); !errors.Is(err, redlock.ErrNoQuorum) {
+				t.Fatalf("attach: %v", err)
+			}
+			pass(2 * time.Second)
+			next, err := memLocker(t, masters).TryAcquire(t.Context(), "job", handedTTL, redlock.Fenced())
+			must(t, err)
+			must(t, next.Release(t.Context()))
 		})
 	}
 }

@@ -384,24 +384,22 @@ func TestAHandoverHasKeysAndValuesOfAnyBytes(t *testing.T) {
 		key string
 		opt redlock.Option
 	}{"value": {"job", redlock.Published("\xff\xfe")}, "key": {"job\xff", redlock.Fenced()}} {
-		t.Run(what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				masters := memmaster.New(3)
-				a, b := memLocker(t, masters), memLocker(t, masters)
-				lock, err := a.Acquire(t.Context(), c.key, time.Minute, c.opt)
-				must(t, err)
-				h, err := lock.Handover()
-				must(t, err)
-				got := sent(t, h)
-				if got.Key() != c.key {
-					t.Errorf("key %q became %q", c.key, got.Key())
-				}
-				next, err := b.Attach(t.Context(), got, time.Minute)
-				if err != nil {
-					t.Fatalf("attach: %v", err)
-				}
-				_ = next.Release(t.Context())
-			})
+		runVirtual(t, what, func(t *testing.T) {
+			masters := memmaster.New(3)
+			a, b := memLocker(t, masters), memLocker(t, masters)
+			lock, err := a.Acquire(t.Context(), c.key, time.Minute, c.opt)
+			must(t, err)
+			h, err := lock.Handover()
+			must(t, err)
+			got := sent(t, h)
+			if got.Key() != c.key {
+				t.Errorf("key %q became %q", c.key, got.Key())
+			}
+			next, err := b.Attach(t.Context(), got, time.Minute)
+			if err != nil {
+				t.Fatalf("attach: %v", err)
+			}
+			_ = next.Release(t.Context())
 		})
 	}
 }
@@ -528,38 +526,36 @@ func TestHazard109AnAttachThatCannotSucceedLeavesTheLock(t *testing.T) {
 		"joint, other masters": {3, 6, false}, "joint, one in common": {2, 5, false},
 		"joint, two in common": {1, 4, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				masters := memmaster.New(6)
-				lock, h := handedOver(t, masters[:3])
-				var asked atomic.Int64
-				for _, m := range masters {
-					m.Behave(func(*single.Request) memmaster.Fate { asked.Add(1); return memmaster.Fate{} })
-				}
-				l, err := redlock.NewJoint(memmaster.Masters(masters[:3]), memmaster.Masters(masters[c.from:c.to]),
-					redlock.Options{Clock: memmaster.NewClock(0)})
-				must(t, err)
-				closesAtLast(t, l)
-				next, err := l.Attach(t.Context(), sent(t, h), handedTTL)
-				if c.attaches {
-					must(t, err)
-					must(t, next.Release(t.Context()))
-					return
-				}
-				if is(t, err, redlock.ErrInvalid); asked.Load() != 0 ||
-					!strings.Contains(err.Error(), "m1:6379, m2:6379, m3:6379: they are no quorum of this Locker's "+
-						"new masters") {
-					t.Errorf("%d requests were sent, and the error is %v", asked.Load(), err)
-				}
-				for _, m := range masters[:3] {
-					if m.Owner("job") != lock.Owner() {
-						t.Errorf("%s has %q", m.Name(), m.Owner("job"))
-					}
-				}
-				next, err = memLocker(t, masters[:3]).Attach(t.Context(), sent(t, h), handedTTL)
+		runVirtual(t, name, func(t *testing.T) {
+			masters := memmaster.New(6)
+			lock, h := handedOver(t, masters[:3])
+			var asked atomic.Int64
+			for _, m := range masters {
+				m.Behave(func(*single.Request) memmaster.Fate { asked.Add(1); return memmaster.Fate{} })
+			}
+			l, err := redlock.NewJoint(memmaster.Masters(masters[:3]), memmaster.Masters(masters[c.from:c.to]),
+				redlock.Options{Clock: memmaster.NewClock(0)})
+			must(t, err)
+			closesAtLast(t, l)
+			next, err := l.Attach(t.Context(), sent(t, h), handedTTL)
+			if c.attaches {
 				must(t, err)
 				must(t, next.Release(t.Context()))
-			})
+				return
+			}
+			if is(t, err, redlock.ErrInvalid); asked.Load() != 0 ||
+				!strings.Contains(err.Error(), "m1:6379, m2:6379, m3:6379: they are no quorum of this Locker's "+
+					"new masters") {
+				t.Errorf("%d requests were sent, and the error is %v", asked.Load(), err)
+			}
+			for _, m := range masters[:3] {
+				if m.Owner("job") != lock.Owner() {
+					t.Errorf("%s has %q", m.Name(), m.Owner("job"))
+				}
+			}
+			next, err = memLocker(t, masters[:3]).Attach(t.Context(), sent(t, h), handedTTL)
+			must(t, err)
+			must(t, next.Release(t.Context()))
 		})
 	}
 }

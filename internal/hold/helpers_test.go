@@ -43,13 +43,15 @@ var (
 	inMemory     = locktest.InMemory
 	is           = locktest.Is
 	isNot        = locktest.IsNot
-	memLocker    = locktest.MemLocker
 	lockerOver   = locktest.LockerOver
+	memLocker    = locktest.MemLocker
 	must         = locktest.Must
 	newClock     = locktest.NewClock
+	newFakes     = locktest.NewFakes
 	on           = locktest.On
 	onlyIs       = locktest.OnlyIs
 	pass         = locktest.Pass
+	runVirtual   = locktest.RunVirtual
 	sent         = locktest.Sent
 	setByHand    = locktest.SetByHand
 	settle       = locktest.Settle

@@ -60,32 +60,30 @@ func TestAKeptKeyIsFreeWhenMinHoldIsOver(t *testing.T) {
 		{"renewed and released early", 0, false, least},
 		{"no release arrives", 100 * time.Millisecond, true, 10 * time.Second},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				masters := memmaster.New(3)
-				start := time.Now()
-				if c.lost {
-					for _, m := range masters {
-						m.Behave(func(r *single.Request) memmaster.Fate {
-							return memmaster.Fate{Lost: r.Op == single.Release && time.Since(start) < 10*time.Second}
-						})
-					}
+		runVirtual(t, c.name, func(t *testing.T) {
+			masters := memmaster.New(3)
+			start := time.Now()
+			if c.lost {
+				for _, m := range masters {
+					m.Behave(func(r *single.Request) memmaster.Fate {
+						return memmaster.Fate{Lost: r.Op == single.Release && time.Since(start) < 10*time.Second}
+					})
 				}
-				l, began := memLocker(t, masters), time.Now()
-				lock, err := l.Acquire(t.Context(), "job", 10*time.Second, redlock.MinHold(least), redlock.AutoRenew())
-				must(t, err)
-				pass(c.works)
-				if err := lock.Release(t.Context()); (err != nil) != c.lost {
-					t.Errorf("Release: %v", err)
-				}
-				next, err := l.Acquire(t.Context(), "job", 10*time.Second)
-				must(t, err)
-				took := time.Since(began)
-				must(t, next.Release(t.Context()))
-				if took < c.want || took > c.want+500*time.Millisecond {
-					t.Errorf("the next acquisition came after %v, want %v", took, c.want)
-				}
-			})
+			}
+			l, began := memLocker(t, masters), time.Now()
+			lock, err := l.Acquire(t.Context(), "job", 10*time.Second, redlock.MinHold(least), redlock.AutoRenew())
+			must(t, err)
+			pass(c.works)
+			if err := lock.Release(t.Context()); (err != nil) != c.lost {
+				t.Errorf("Release: %v", err)
+			}
+			next, err := l.Acquire(t.Context(), "job", 10*time.Second)
+			must(t, err)
+			took := time.Since(began)
+			must(t, next.Release(t.Context()))
+			if took < c.want || took > c.want+500*time.Millisecond {
+				t.Errorf("the next acquisition came after %v, want %v", took, c.want)
+			}
 		})
 	}
 }
@@ -149,19 +147,17 @@ func TestMinHoldLastsBeyondTheGrace(t *testing.T) {
 			_ = lock.Release(t.Context())
 		}, 9 * time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				masters := memmaster.New(3)
-				began := time.Now()
-				go c.holds(t, memLocker(t, masters))
-				pass(time.Second)
-				next, err := memLocker(t, masters).Acquire(t.Context(), "job", 10*time.Second)
-				must(t, err)
-				if took := time.Since(began); took < c.min {
-					t.Errorf("MinHold %v, and another owner has the key after %v", c.min, took)
-				}
-				must(t, next.Release(t.Context()))
-			})
+		runVirtual(t, name, func(t *testing.T) {
+			masters := memmaster.New(3)
+			began := time.Now()
+			go c.holds(t, memLocker(t, masters))
+			pass(time.Second)
+			next, err := memLocker(t, masters).Acquire(t.Context(), "job", 10*time.Second)
+			must(t, err)
+			if took := time.Since(began); took < c.min {
+				t.Errorf("MinHold %v, and another owner has the key after %v", c.min, took)
+			}
+			must(t, next.Release(t.Context()))
 		})
 	}
 }

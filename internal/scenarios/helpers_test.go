@@ -53,6 +53,7 @@ var (
 	onlyIs       = locktest.OnlyIs
 	over         = locktest.Over
 	pass         = locktest.Pass
+	runVirtual   = locktest.RunVirtual
 	sent         = locktest.Sent
 	setByHand    = locktest.SetByHand
 	settle       = locktest.Settle
@@ -61,5 +62,6 @@ var (
 	take         = locktest.Take
 	try          = locktest.Try
 	wait         = locktest.Wait
+	withLocker   = locktest.WithLocker
 	within       = locktest.Within
 )

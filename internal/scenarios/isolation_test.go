@@ -89,30 +89,29 @@ func TestHazard96AShortTimeoutDoesNotMarkAMasterAsDown(t *testing.T) {
 		}},
 		{150 * time.Millisecond, soak.Or(10, 30), victims{[]time.Duration{5 * time.Second}, 10}},
 	} {
-		t.Run(fmt.Sprint(tt.away, " ", tt.others), func(t *testing.T) {
-			bubble(t, 3, func(t *testing.T, masters fakes) {
-				masters.Behave(away(tt.away))
-				l := masters.Locker(t, redlock.Options{})
-				timedOut := 0
-				var mu sync.Mutex
-				lost := tt.quiet.beside(t, l, crowd(tt.others, func(ctx context.Context, i int) {
-					lock, err := l.TryAcquire(ctx, fmt.Sprint("short:", i), 200*time.Millisecond)
-					if err == nil {
-						_ = lock.Release(ctx)
-						return
-					}
-					mu.Lock()
-					timedOut++
-					mu.Unlock()
-					pass(time.Duration(1+i%5) * time.Millisecond)
-				}))
-				for _, what := range lost {
-					t.Error(what)
+		runVirtual(t, fmt.Sprint(tt.away, " ", tt.others), func(t *testing.T) {
+			masters := newFakes(3)
+			masters.Behave(away(tt.away))
+			l := masters.Locker(t, redlock.Options{})
+			timedOut := 0
+			var mu sync.Mutex
+			lost := tt.quiet.beside(t, l, crowd(tt.others, func(ctx context.Context, i int) {
+				lock, err := l.TryAcquire(ctx, fmt.Sprint("short:", i), 200*time.Millisecond)
+				if err == nil {
+					_ = lock.Release(ctx)
+					return
 				}
-				if timedOut < 100 {
-					t.Errorf("only %d requests had too little time: this test shows nothing", timedOut)
-				}
-			})
+				mu.Lock()
+				timedOut++
+				mu.Unlock()
+				pass(time.Duration(1+i%5) * time.Millisecond)
+			}))
+			for _, what := range lost {
+				t.Error(what)
+			}
+			if timedOut < 100 {
+				t.Errorf("only %d requests had too little time: this test shows nothing", timedOut)
+			}
 		})
 	}
 }

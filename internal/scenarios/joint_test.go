@@ -65,12 +65,10 @@ func (x exchange) neighbours() map[string][2]*redlock.Locker {
 
 func TestLockersOfNeighbouringConfigurationsExcludeEachOther(t *testing.T) {
 	for name, how := range exchanges {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				for who, pair := range exchanging(t, memmaster.New(6), how, 0).neighbours() {
-					excludes(t, who, pair)
-				}
-			})
+		runVirtual(t, name, func(t *testing.T) {
+			for who, pair := range exchanging(t, memmaster.New(6), how, 0).neighbours() {
+				excludes(t, who, pair)
+			}
 		})
 	}
 }

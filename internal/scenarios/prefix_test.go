@@ -155,31 +155,29 @@ func TestWaitersAreNotifiedByKeyWithAndWithoutPrefix(t *testing.T) {
 		"with another split":           {"a:b", "a", false},
 		"by nobody":                    {"", "a:", true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				const full = "a:b:c"
-				masters := redlocktest.New(t, redlocktest.Count(3))
-				waiter := masters.Locker(t, redlock.Options{Prefix: c.waiter})
-				if c.deaf {
-					var all []redlock.Master
-					for _, m := range masters {
-						all = append(all, unheard{m})
-					}
-					l := lockerOver(t, all, redlock.Options{Prefix: c.waiter, Clock: masters.Clock()})
-					waiter = l
+		runVirtual(t, name, func(t *testing.T) {
+			const full = "a:b:c"
+			masters := redlocktest.New(t, redlocktest.Count(3))
+			waiter := masters.Locker(t, redlock.Options{Prefix: c.waiter})
+			if c.deaf {
+				var all []redlock.Master
+				for _, m := range masters {
+					all = append(all, unheard{m})
 				}
-				held := take(t, masters.Locker(t, redlock.Options{Prefix: c.holder}), full[len(c.holder):], time.Hour)
-				w := wait(t, t.Context(), waiter, full[len(c.waiter):], time.Hour)
-				pass(time.Minute + 7*time.Millisecond) // it tries seldom by now
-				began := time.Now()
-				give(t, held)
-				<-w.Ended
-				must(t, w.Err)
-				if took := w.At.Sub(began); took == 0 == c.deaf {
-					t.Errorf("the waiter had the lock after %v", took)
-				}
-				give(t, w.Lock)
-			})
+				l := lockerOver(t, all, redlock.Options{Prefix: c.waiter, Clock: masters.Clock()})
+				waiter = l
+			}
+			held := take(t, masters.Locker(t, redlock.Options{Prefix: c.holder}), full[len(c.holder):], time.Hour)
+			w := wait(t, t.Context(), waiter, full[len(c.waiter):], time.Hour)
+			pass(time.Minute + 7*time.Millisecond) // it tries seldom by now
+			began := time.Now()
+			give(t, held)
+			<-w.Ended
+			must(t, w.Err)
+			if took := w.At.Sub(began); took == 0 == c.deaf {
+				t.Errorf("the waiter had the lock after %v", took)
+			}
+			give(t, w.Lock)
 		})
 	}
 }

@@ -54,8 +54,7 @@ func TestSourceS1ClientsClocksNeedNotAgree(t *testing.T) {
 // within the validity. The validity is the ttl minus the elapsed time. After a failure it releases on all masters,
 // also on those that refused.
 func TestSourceS3TheFiveStepsOfRedLock(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	withLocker(t, 5, func(t *testing.T, masters fakes, l *redlock.Locker) {
 		for _, m := range masters[:3] {
 			m.Behave(away(30 * time.Millisecond))
 		}

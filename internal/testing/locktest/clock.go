@@ -45,6 +45,12 @@ func Settle(d time.Duration) {
 	synctest.Wait()
 }
 
+// RunVirtual runs body as a subtest in virtual time.
+func RunVirtual(t *testing.T, name string, body func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, body) })
+}
+
 // InMemory runs body in virtual time with three masters of package redlocktest and a Locker over these masters. It is
 // for tests that do not control how a master handles a single request.
 func InMemory(t *testing.T, body func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker)) {

@@ -129,6 +129,12 @@ func Bubble(t *testing.T, n int, body func(t *testing.T, masters Fakes)) {
 	synctest.Test(t, func(t *testing.T) { body(t, NewFakes(n)) })
 }
 
+// WithLocker runs body in virtual time with n masters in memory and a Locker over these masters.
+func WithLocker(t *testing.T, n int, body func(t *testing.T, masters Fakes, l *redlock.Locker)) {
+	t.Helper()
+	Bubble(t, n, func(t *testing.T, masters Fakes) { body(t, masters, masters.Locker(t, redlock.Options{})) })
+}
+
 // Joint makes a Locker of two sets of fakes. It is closed with the test.
 func Joint(tb testing.TB, before, after Fakes, opts redlock.Options) *redlock.Locker {
 	tb.Helper()
