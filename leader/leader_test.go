@@ -263,9 +263,7 @@ func TestACampaignThatIsStuckIsNotHealthy(t *testing.T) {
 		<-time.After(time.Second)
 		must(t, c.Healthy(t.Context()))
 		<-time.After(ttl + time.Second)
-		if err := c.Healthy(t.Context()); !errors.Is(err, leader.ErrStuck) {
-			t.Errorf("no candidate is elected: %v", err)
-		}
+		is(t, c.Healthy(t.Context()), leader.ErrStuck)
 		behave(masters, nil)
 		<-time.After(ttl)
 		must(t, c.Healthy(t.Context()))
@@ -308,9 +306,7 @@ func TestBadArguments(t *testing.T) {
 			}
 		}
 		c := candidate(t, l, "")
-		if err := c.Run(t.Context(), nil); !errors.Is(err, redlock.ErrInvalid) {
-			t.Errorf("Run with nothing to do: %v", err)
-		}
+		is(t, c.Run(t.Context(), nil), redlock.ErrInvalid)
 		//nolint:staticcheck // what is tested
 		if err := c.Run(nil, func(context.Context, *leader.Term) error {
 			return nil

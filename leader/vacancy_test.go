@@ -155,9 +155,7 @@ func TestAVacancyThatWasNotWatchedDoesNotCount(t *testing.T) {
 		<-time.After(ttl) // the requests on their way have ended
 		must(t, c.Healthy(t.Context()))
 		<-time.After(ttl + time.Second)
-		if err := c.Healthy(t.Context()); !errors.Is(err, leader.ErrStuck) {
-			t.Errorf("no candidate is elected: %v", err)
-		}
+		is(t, c.Healthy(t.Context()), leader.ErrStuck)
 	})
 }
 

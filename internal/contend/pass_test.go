@@ -83,9 +83,7 @@ func TestAReleasedLockIsPassedOnWithoutAskingTheMasters(t *testing.T) {
 		for i := 1; i < 4; i++ {
 			pass(time.Millisecond)
 			must(t, first.Release(t.Context()))
-			if err := first.Err(); !errors.Is(err, redlock.ErrNotHeld) {
-				t.Errorf("lock %d, which was passed on: Err: %v", i-1, err)
-			}
+			is(t, first.Err(), redlock.ErrNotHeld)
 			if !errors.Is(context.Cause(ctx), redlock.ErrNotHeld) || !isDone(first) {
 				t.Errorf("lock %d, which was passed on, goes on: %v", i-1, context.Cause(ctx))
 			}
@@ -99,9 +97,7 @@ func TestAReleasedLockIsPassedOnWithoutAskingTheMasters(t *testing.T) {
 				time.Duration(i)*time.Millisecond {
 				t.Errorf("lock %d has %v left of %v, and was passed on after %d ms", i, left, full, i)
 			}
-			if err := first.Extend(t.Context(), passTTL); !errors.Is(err, redlock.ErrNotHeld) {
-				t.Errorf("Extend of lock %d, which was passed on: %v", i-1, err)
-			}
+			is(t, first.Extend(t.Context(), passTTL), redlock.ErrNotHeld)
 			first, ctx = next, next.Context(t.Context())
 		}
 		synctest.Wait()
@@ -177,17 +173,13 @@ func TestSomeReleasesGoToTheMastersInsteadOfAWaiter(t *testing.T) {
 func extendInVain(t *testing.T, _ *line, k *redlock.Lock, masters fakes) {
 	masters[0].Behave(on(single.Extend, act{Err: errSilent}))
 	masters[1].Behave(on(single.Extend, act{Err: errSilent}))
-	if err := k.Extend(t.Context(), passTTL); !errors.Is(err, redlock.ErrNoQuorum) {
-		t.Errorf("Extend: %v", err)
-	}
+	is(t, k.Extend(t.Context(), passTTL), redlock.ErrNoQuorum)
 }
 
 func verifyInVain(t *testing.T, _ *line, k *redlock.Lock, masters fakes) {
 	masters[0].Behave(on(single.Extend, act{Err: errSilent}))
 	masters[1].Behave(on(single.Extend, act{Err: errSilent}))
-	if err := k.Verify(t.Context()); !errors.Is(err, redlock.ErrNoQuorum) {
-		t.Errorf("Verify: %v", err)
-	}
+	is(t, k.Verify(t.Context()), redlock.ErrNoQuorum)
 }
 
 // The next holder gets no more time than the masters keep the key, and the masters keep the key for no longer than
@@ -326,12 +318,8 @@ func TestCloseEndsAPassedLockWhenItsContextEnds(t *testing.T) {
 		must(t, first.Release(t.Context()))
 		second := q.next(1)
 		ctx := within(t, time.Second)
-		if err := l.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Close: %v", err)
-		}
-		if err := second.Err(); !errors.Is(err, redlock.ErrClosed) {
-			t.Errorf("the lock that was passed on: %v", err)
-		}
+		is(t, l.Close(ctx), context.DeadlineExceeded)
+		is(t, second.Err(), redlock.ErrClosed)
 	})
 }
 

@@ -104,10 +104,8 @@ func TestAnAttachWithUnknownOutcomeLeavesNoKey(t *testing.T) {
 			masters := memmaster.New(3)
 			_, h := handedOver(t, masters)
 			transfers(masters, fates...)
-			if _, err := memLocker(t, masters).
-				Attach(t.Context(), h, handedTTL); !errors.Is(err, redlock.ErrNoQuorum) {
-				t.Fatalf("attach: %v", err)
-			}
+			_, err := memLocker(t, masters).Attach(t.Context(), h, handedTTL)
+			is(t, err, redlock.ErrNoQuorum)
 			pass(2 * time.Second)
 			next, err := memLocker(t, masters).TryAcquire(t.Context(), "job", handedTTL, redlock.Fenced())
 			must(t, err)
@@ -124,9 +122,8 @@ func TestAFailedAttachCanBeRepeated(t *testing.T) {
 		lock, h := handedOver(t, masters)
 		l := memLocker(t, masters)
 		transfers(masters, memmaster.Fate{}, memmaster.Fate{Lost: true}, memmaster.Fate{Lost: true})
-		if _, err := l.Attach(t.Context(), h, handedTTL); !errors.Is(err, redlock.ErrNoQuorum) {
-			t.Fatalf("attach: %v", err)
-		}
+		_, err := l.Attach(t.Context(), h, handedTTL)
+		is(t, err, redlock.ErrNoQuorum)
 		transfers(masters)
 		next, err := l.Attach(t.Context(), h, handedTTL)
 		must(t, err)
@@ -231,9 +228,8 @@ func TestObserversSeeAHandover(t *testing.T) {
 		must(t, err)
 		next, err := l.Attach(t.Context(), h, handedTTL)
 		must(t, err)
-		if _, err := l.Attach(t.Context(), h, handedTTL); !errors.Is(err, redlock.ErrNotHeld) {
-			t.Errorf("the second Attach: %v", err)
-		}
+		_, err = l.Attach(t.Context(), h, handedTTL)
+		is(t, err, redlock.ErrNotHeld)
 		settle(time.Second)
 		must(t, next.Release(t.Context()))
 		settle(time.Second)

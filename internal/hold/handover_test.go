@@ -34,9 +34,7 @@ func TestALockContinuesInAnotherProcess(t *testing.T) {
 	if ctx.Err() == nil || !errors.Is(lock.Err(), redlock.ErrNotHeld) || len(before.Held()) > 0 {
 		t.Errorf("handed over, and held here: %v", lock.Err())
 	}
-	if err := lock.Release(t.Context()); !errors.Is(err, redlock.ErrNotHeld) {
-		t.Errorf("Release by the old process: %v", err)
-	}
+	is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
 	if _, err := after.TryAcquire(t.Context(), "job", time.Minute); !errors.Is(err, redlock.ErrHeld) {
 		t.Errorf("the key was free in between: %v", err)
 	}
@@ -57,14 +55,12 @@ func TestALockContinuesInAnotherProcess(t *testing.T) {
 	if third.Token() <= last.Token() {
 		t.Errorf("token %d and then %d", last.Token(), third.Token())
 	}
-	if _, err := before.Attach(t.Context(), sent(t, again), time.Minute); !errors.Is(err, redlock.ErrNotHeld) {
-		t.Errorf("attached to another owner's lock: %v", err)
-	}
+	_, err = before.Attach(t.Context(), sent(t, again), time.Minute)
+	is(t, err, redlock.ErrNotHeld)
 	must(t, third.Verify(t.Context()))
 	must(t, third.Release(t.Context()))
-	if _, err := before.Attach(t.Context(), sent(t, again), time.Minute); !errors.Is(err, redlock.ErrNotHeld) {
-		t.Errorf("released: %v", err)
-	}
+	_, err = before.Attach(t.Context(), sent(t, again), time.Minute)
+	is(t, err, redlock.ErrNotHeld)
 }
 
 func TestOnlyOneProcessCanAttach(t *testing.T) {
@@ -76,9 +72,8 @@ func TestOnlyOneProcessCanAttach(t *testing.T) {
 	must(t, err)
 	first, err := l.Attach(t.Context(), h, time.Minute)
 	must(t, err)
-	if _, err := l.Attach(t.Context(), h, time.Minute); !errors.Is(err, redlock.ErrNotHeld) {
-		t.Errorf("the second Attach: %v", err)
-	}
+	_, err = l.Attach(t.Context(), h, time.Minute)
+	is(t, err, redlock.ErrNotHeld)
 	must(t, first.Verify(t.Context())) // which has taken nothing away
 	must(t, first.Release(t.Context()))
 }
@@ -93,9 +88,8 @@ func TestAttachFailsWithoutAQuorumThatHasTheLock(t *testing.T) {
 	for _, s := range servers[:2] {
 		must(t, s.Client().Del(t.Context(), "job").Err())
 	}
-	if _, err := l.Attach(t.Context(), h, time.Minute); !errors.Is(err, redlock.ErrNotHeld) {
-		t.Errorf("Attach: %v, want ErrNotHeld", err)
-	}
+	_, err = l.Attach(t.Context(), h, time.Minute)
+	is(t, err, redlock.ErrNotHeld)
 }
 
 func TestNoTextShowsTheSecretOfAHandover(t *testing.T) {
@@ -150,9 +144,8 @@ func TestNoTextShowsTheSecretOfAHandover(t *testing.T) {
 		if h.Key() != "job" || h.Token() != lock.Token() {
 			t.Errorf("%v", h)
 		}
-		if _, err := lock.Handover(); !errors.Is(err, redlock.ErrNotHeld) {
-			t.Errorf("the second Handover: %v", err)
-		}
+		_, err = lock.Handover()
+		is(t, err, redlock.ErrNotHeld)
 		for _, text := range []string{
 			"", "hunter2", "redlock-handover-3:", "redlock-handover-3:{}", `redlock-handover-3:{"key":"hunter2"}`,
 			`redlock-handover-3:{"key":"redlock:x","owner":"hunter2","token":1,"masters":["m"]}`,
@@ -167,25 +160,20 @@ func TestNoTextShowsTheSecretOfAHandover(t *testing.T) {
 				t.Errorf("%s: %v", text, err)
 			}
 		}
-		if _, err := l.Attach(t.Context(), redlock.Handover{}, time.Minute); !errors.Is(err, redlock.ErrInvalid) {
-			t.Errorf("Attach of an empty Handover: %v", err)
-		}
+		_, err = l.Attach(t.Context(), redlock.Handover{}, time.Minute)
+		is(t, err, redlock.ErrInvalid)
 		if text := (redlock.Handover{}).Secret(); text != "" || (redlock.Handover{}).Key() != "" ||
 			(redlock.Handover{}).Token() != 0 {
 			t.Errorf("an empty Handover as text: %s", text)
 		}
-		if _, err := l.Attach(t.Context(), h, time.Minute,
-			redlock.MaxOutage(time.Second)); !errors.Is(err, redlock.ErrInvalid) {
-			t.Errorf("an option of waiting: %v", err)
-		}
+		_, err = l.Attach(t.Context(), h, time.Minute, redlock.MaxOutage(time.Second))
+		is(t, err, redlock.ErrInvalid)
 		pass(2 * time.Minute)
-		if _, err := l.Attach(t.Context(), h, time.Minute); !errors.Is(err, redlock.ErrNotHeld) {
-			t.Errorf("lapsed: %v", err)
-		}
+		_, err = l.Attach(t.Context(), h, time.Minute)
+		is(t, err, redlock.ErrNotHeld)
 		var none *redlock.Lock
-		if _, err := none.Handover(); !errors.Is(err, redlock.ErrNotHeld) {
-			t.Errorf("Handover of a nil lock: %v", err)
-		}
+		_, err = none.Handover()
+		is(t, err, redlock.ErrNotHeld)
 	})
 }
 

@@ -20,9 +20,7 @@ func TestAReleasedLockKeepsItsKeysForMinHold(t *testing.T) {
 	lock, err := l.Acquire(t.Context(), "a", 10*time.Minute, redlock.AndKeys("b"), redlock.MinHold(time.Minute))
 	must(t, err)
 	must(t, lock.Release(t.Context()))
-	if err := lock.Err(); !errors.Is(err, redlock.ErrNotHeld) {
-		t.Errorf("after Release, Lock.Err returns %v", err)
-	}
+	is(t, lock.Err(), redlock.ErrNotHeld)
 	for _, key := range []string{"a", "b"} {
 		if _, err := l.TryAcquire(t.Context(), key, time.Minute); !errors.Is(err, redlock.ErrHeld) {
 			t.Errorf("%s is free: %v", key, err)
