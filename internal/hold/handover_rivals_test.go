@@ -33,12 +33,9 @@ func handOverBesideWaiters(t *testing.T, opt redlock.Option) {
 	for i := range waiters {
 		waiters[i] = dial(t, servers, redlock.Options{})
 		// so that it asks in one round trip
-		before, err := waiters[i].Acquire(t.Context(), "job", time.Minute, redlock.Fenced())
-		must(t, err)
-		must(t, before.Release(t.Context()))
+		must(t, take(t, waiters[i], "job", time.Minute, redlock.Fenced()).Release(t.Context()))
 	}
-	lock, err := l.Acquire(t.Context(), "job", time.Minute, opt)
-	must(t, err)
+	lock := take(t, l, "job", time.Minute, opt)
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	for _, waiter := range waiters {
@@ -54,10 +51,7 @@ func handOverBesideWaiters(t *testing.T, opt redlock.Option) {
 	defer all.Wait()
 	defer stop()
 	for range 10 {
-		h, err := lock.Handover()
-		must(t, err)
-		next, err := l.Attach(t.Context(), sent(t, h), time.Minute)
-		must(t, err)
+		next := attach(t, l, handover(t, lock), time.Minute)
 		if next.Token() <= lock.Token() {
 			t.Errorf("token %d and then %d", lock.Token(), next.Token())
 		}
@@ -68,15 +62,29 @@ func handOverBesideWaiters(t *testing.T, opt redlock.Option) {
 	must(t, lock.Release(t.Context()))
 }
 
+// handover hands a lock over, and returns the Handover after its way to another process.
+func handover(t *testing.T, lock *redlock.Lock) redlock.Handover {
+	t.Helper()
+	h, err := lock.Handover()
+	must(t, err)
+	return sent(t, h)
+}
+
+// attach continues a lock that was handed over.
+func attach(t *testing.T, l *redlock.Locker, h redlock.Handover, ttl time.Duration, opts ...redlock.Option,
+) *redlock.Lock {
+	t.Helper()
+	lock, err := l.Attach(t.Context(), h, ttl, opts...)
+	must(t, err)
+	return lock
+}
+
 // handedOver takes a lock and returns it with its Handover.
 func handedOver(t *testing.T, masters []*memmaster.Master, opts ...redlock.Option) (*redlock.Lock, redlock.Handover) {
 	t.Helper()
-	lock, err := memLocker(t, masters).Acquire(t.Context(), "job", handedTTL, append(opts, redlock.Fenced())...)
-	must(t, err)
+	lock := take(t, memLocker(t, masters), "job", handedTTL, append(opts, redlock.Fenced())...)
 	pass(time.Millisecond) // until all masters have it
-	h, err := lock.Handover()
-	must(t, err)
-	return lock, h
+	return lock, handover(t, lock)
 }
 
 const handedTTL = 20 * time.Second
@@ -125,8 +133,7 @@ func TestAFailedAttachCanBeRepeated(t *testing.T) {
 		_, err := l.Attach(t.Context(), h, handedTTL)
 		is(t, err, redlock.ErrNoQuorum)
 		transfers(masters)
-		next, err := l.Attach(t.Context(), h, handedTTL)
-		must(t, err)
+		next := attach(t, l, h, handedTTL)
 		if next.Token() <= lock.Token() {
 			t.Errorf("token %d and then %d", lock.Token(), next.Token())
 		}
@@ -163,11 +170,9 @@ func (r renamed) Name() string { return r.name }
 func setLate(t *testing.T, name string) {
 	masters := memmaster.New(3)
 	masters[2].Behave(func(*single.Request) memmaster.Fate { return memmaster.Fate{Before: 6 * time.Second} })
-	lock, err := memLocker(t, masters).Acquire(t.Context(), "job", handedTTL, redlock.Fenced())
-	must(t, err)
+	lock := take(t, memLocker(t, masters), "job", handedTTL, redlock.Fenced())
 	synctest.Wait() // the third master has the request
-	h, err := lock.Handover()
-	must(t, err)
+	h := handover(t, lock)
 	masters[2].Behave(nil)
 	masters[0].Forget()
 	other, err := memLocker(t, masters).TryAcquire(t.Context(), "job", time.Second, redlock.Fenced())
@@ -179,7 +184,7 @@ func setLate(t *testing.T, name string) {
 	}
 	next := lockerOver(t, []redlock.Master{masters[0], masters[1], renamed{masters[2], name}},
 		redlock.Options{Clock: memmaster.NewClock(0)})
-	if _, err := next.Attach(t.Context(), sent(t, h), handedTTL); err == nil {
+	if _, err := next.Attach(t.Context(), h, handedTTL); err == nil {
 		t.Errorf("attached, though another owner had the lock (token %d) in between", other.Token())
 	}
 }
@@ -189,13 +194,9 @@ func TestAPublishedValueSurvivesAHandover(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	before, after := dial(t, servers, redlock.Options{Identity: "old"}),
 		dial(t, servers, redlock.Options{Identity: "new"})
-	lock, err := before.Acquire(t.Context(), "job", time.Minute, redlock.Published("10.0.0.1:80\xff}/"))
-	must(t, err)
+	lock := take(t, before, "job", time.Minute, redlock.Published("10.0.0.1:80\xff}/"))
 	for range 3 {
-		h, err := lock.Handover()
-		must(t, err)
-		next, err := after.Attach(t.Context(), sent(t, h), time.Minute)
-		must(t, err)
+		next := attach(t, after, handover(t, lock), time.Minute)
 		holder, err := before.Holder(t.Context(), "job")
 		must(t, err)
 		if holder.Value != "10.0.0.1:80\xff}/" || holder.Token != next.Token() || next.Token() <= lock.Token() ||
@@ -220,15 +221,12 @@ func TestObserversSeeAHandover(t *testing.T) {
 			told = append(told,
 				fmt.Sprintf("%v %s %t %v", e.Kind, e.Op, e.Held, errors.Is(e.Err, redlock.ErrNotHeld)))
 		}})
-		lock, err := l.Acquire(t.Context(), "job", handedTTL, redlock.Fenced())
-		must(t, err)
+		lock := take(t, l, "job", handedTTL, redlock.Fenced())
 		settle(time.Second)
 		told = nil
-		h, err := lock.Handover()
-		must(t, err)
-		next, err := l.Attach(t.Context(), h, handedTTL)
-		must(t, err)
-		_, err = l.Attach(t.Context(), h, handedTTL)
+		h := handover(t, lock)
+		next := attach(t, l, h, handedTTL)
+		_, err := l.Attach(t.Context(), h, handedTTL)
 		is(t, err, redlock.ErrNotHeld)
 		settle(time.Second)
 		must(t, next.Release(t.Context()))

@@ -26,53 +26,42 @@ import (
 func TestALockContinuesInAnotherProcess(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	before, after := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
-	lock, err := before.Acquire(t.Context(), "job", time.Minute, redlock.Fenced(), redlock.AutoRenew())
-	must(t, err)
+	lock := take(t, before, "job", time.Minute, redlock.Fenced(), redlock.AutoRenew())
 	ctx := lock.Context(t.Context())
-	h, err := lock.Handover()
-	must(t, err)
+	h := handover(t, lock)
 	if ctx.Err() == nil || !errors.Is(lock.Err(), redlock.ErrNotHeld) || len(before.Held()) > 0 {
 		t.Errorf("handed over, and held here: %v", lock.Err())
 	}
 	is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
-	if _, err := after.TryAcquire(t.Context(), "job", time.Minute); !errors.Is(err, redlock.ErrHeld) {
-		t.Errorf("the key was free in between: %v", err)
-	}
-	next, err := after.Attach(t.Context(), sent(t, h), time.Minute, redlock.AutoRenew())
-	must(t, err)
+	is(t, try(t, after, "job"), redlock.ErrHeld)
+	next := attach(t, after, h, time.Minute, redlock.AutoRenew())
 	if next.Token() <= lock.Token() || next.ID() == lock.ID() || next.Remaining() < 30*time.Second {
 		t.Errorf("token %d and then %d, for %v", lock.Token(), next.Token(), next.Remaining())
 	}
 	must(t, next.Verify(t.Context()))
 	must(t, next.Extend(t.Context(), 2*time.Minute))
-	again, err := next.Handover()
-	must(t, err)
-	last, err := before.Attach(t.Context(), sent(t, again), time.Minute)
-	must(t, err)
+	again := handover(t, next)
+	last := attach(t, before, again, time.Minute)
 	must(t, last.Release(t.Context()))
-	third, err := after.Acquire(t.Context(), "job", time.Minute, redlock.Fenced())
-	must(t, err)
+	third := take(t, after, "job", time.Minute, redlock.Fenced())
 	if third.Token() <= last.Token() {
 		t.Errorf("token %d and then %d", last.Token(), third.Token())
 	}
-	_, err = before.Attach(t.Context(), sent(t, again), time.Minute)
+	_, err := before.Attach(t.Context(), again, time.Minute)
 	is(t, err, redlock.ErrNotHeld)
 	must(t, third.Verify(t.Context()))
 	must(t, third.Release(t.Context()))
-	_, err = before.Attach(t.Context(), sent(t, again), time.Minute)
+	_, err = before.Attach(t.Context(), again, time.Minute)
 	is(t, err, redlock.ErrNotHeld)
 }
 
 func TestOnlyOneProcessCanAttach(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
-	lock, err := l.Acquire(t.Context(), "job", time.Minute, redlock.Fenced())
-	must(t, err)
-	h, err := lock.Handover()
-	must(t, err)
-	first, err := l.Attach(t.Context(), h, time.Minute)
-	must(t, err)
-	_, err = l.Attach(t.Context(), h, time.Minute)
+	lock := take(t, l, "job", time.Minute, redlock.Fenced())
+	h := handover(t, lock)
+	first := attach(t, l, h, time.Minute)
+	_, err := l.Attach(t.Context(), h, time.Minute)
 	is(t, err, redlock.ErrNotHeld)
 	must(t, first.Verify(t.Context())) // which has taken nothing away
 	must(t, first.Release(t.Context()))
@@ -81,14 +70,12 @@ func TestOnlyOneProcessCanAttach(t *testing.T) {
 func TestAttachFailsWithoutAQuorumThatHasTheLock(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
-	lock, err := l.Acquire(t.Context(), "job", time.Minute, redlock.Fenced())
-	must(t, err)
-	h, err := lock.Handover()
-	must(t, err)
+	lock := take(t, l, "job", time.Minute, redlock.Fenced())
+	h := handover(t, lock)
 	for _, s := range servers[:2] {
 		must(t, s.Client().Del(t.Context(), "job").Err())
 	}
-	_, err = l.Attach(t.Context(), h, time.Minute)
+	_, err := l.Attach(t.Context(), h, time.Minute)
 	is(t, err, redlock.ErrNotHeld)
 }
 
@@ -104,12 +91,10 @@ func TestNoTextShowsTheSecretOfAHandover(t *testing.T) {
 				must(t, lock.Release(t.Context()))
 			}
 		}
-		lock, err := l.Acquire(t.Context(), "job", time.Minute, redlock.Fenced())
-		must(t, err)
+		lock := take(t, l, "job", time.Minute, redlock.Fenced())
 		owner := lock.Owner()
 		secret := owner[strings.LastIndex(owner, "/")+1:]
-		h, err := lock.Handover()
-		must(t, err)
+		h := handover(t, lock)
 		type inside struct {
 			Shown  redlock.Handover
 			hidden redlock.Handover
@@ -257,8 +242,7 @@ func (s handing) play(t *testing.T) (faults []string, attached int) {
 		const ttl = time.Second
 		rival := memLocker(t, masters)
 		// so that it raises counters also where it is refused
-		first, err := rival.Acquire(t.Context(), key, ttl, redlock.Fenced())
-		must(t, err)
+		first := take(t, rival, key, ttl, redlock.Fenced())
 		pass(time.Millisecond)
 		must(t, first.Release(t.Context()))
 		pass(time.Millisecond)
@@ -375,19 +359,11 @@ func TestAHandoverHasKeysAndValuesOfAnyBytes(t *testing.T) {
 		runVirtual(t, what, func(t *testing.T) {
 			masters := memmaster.New(3)
 			a, b := memLocker(t, masters), memLocker(t, masters)
-			lock, err := a.Acquire(t.Context(), c.key, time.Minute, c.opt)
-			must(t, err)
-			h, err := lock.Handover()
-			must(t, err)
-			got := sent(t, h)
+			got := handover(t, take(t, a, c.key, time.Minute, c.opt))
 			if got.Key() != c.key {
 				t.Errorf("key %q became %q", c.key, got.Key())
 			}
-			next, err := b.Attach(t.Context(), got, time.Minute)
-			if err != nil {
-				t.Fatalf("attach: %v", err)
-			}
-			_ = next.Release(t.Context())
+			_ = attach(t, b, got, time.Minute).Release(t.Context())
 		})
 	}
 }
@@ -406,8 +382,7 @@ func lateRepair(t *testing.T, handsOver bool) {
 		masters := memmaster.New(3)
 		a, b, rival := memLocker(t, masters), memLocker(t, masters), memLocker(t, masters)
 		const ttl = 20 * time.Second
-		lock, err := a.Acquire(t.Context(), "job", ttl, redlock.Fenced())
-		must(t, err)
+		lock := take(t, a, "job", ttl, redlock.Fenced())
 		pass(time.Millisecond) // until m3 has it, too
 		masters[2].Forget()
 		masters[2].Behave(func(r *single.Request) memmaster.Fate {
@@ -422,10 +397,7 @@ func lateRepair(t *testing.T, handsOver bool) {
 		masters[2].Behave(func(*single.Request) memmaster.Fate { return memmaster.Fate{Lost: true} })
 		next := lock
 		if handsOver {
-			h, err := lock.Handover()
-			must(t, err)
-			next, err = b.Attach(t.Context(), sent(t, h), ttl)
-			must(t, err)
+			next = attach(t, b, handover(t, lock), ttl)
 		} else {
 			must(t, lock.Extend(t.Context(), ttl))
 		}
@@ -436,8 +408,7 @@ func lateRepair(t *testing.T, handsOver bool) {
 		must(t, err)
 		must(t, other.Release(t.Context()))
 		pass(6 * time.Second)
-		err = next.Extend(t.Context(), ttl)
-		if err == nil {
+		if err := next.Extend(t.Context(), ttl); err == nil {
 			t.Errorf("the attached lock (token %d) is extended although another owner had the key (token %d) in "+
 				"between", next.Token(), other.Token())
 		}
@@ -489,8 +460,7 @@ func TestARepairInFlightKeepsItsMasterInDoubt(t *testing.T) {
 		}
 		_ = lock.Extend(t.Context(), ttl)
 		at(6)
-		h, err := lock.Handover()
-		must(t, err)
+		h := handover(t, lock)
 		at(14)
 		between := acquire(t, d, time.Second, redlock.Fenced())
 		must(t, between.Release(t.Context()))
@@ -525,7 +495,7 @@ func TestHazard109AnAttachThatCannotSucceedLeavesTheLock(t *testing.T) {
 				redlock.Options{Clock: memmaster.NewClock(0)})
 			must(t, err)
 			closesAtLast(t, l)
-			next, err := l.Attach(t.Context(), sent(t, h), handedTTL)
+			next, err := l.Attach(t.Context(), h, handedTTL)
 			if c.attaches {
 				must(t, err)
 				must(t, next.Release(t.Context()))
@@ -541,9 +511,7 @@ func TestHazard109AnAttachThatCannotSucceedLeavesTheLock(t *testing.T) {
 					t.Errorf("%s has %q", m.Name(), m.Owner("job"))
 				}
 			}
-			next, err = memLocker(t, masters[:3]).Attach(t.Context(), sent(t, h), handedTTL)
-			must(t, err)
-			must(t, next.Release(t.Context()))
+			must(t, attach(t, memLocker(t, masters[:3]), h, handedTTL).Release(t.Context()))
 		})
 	}
 }
@@ -558,10 +526,7 @@ func TestAJointLockerHandsOverToEitherSet(t *testing.T) {
 			must(t, err)
 			closesAtLast(t, joint)
 			lock := acquire(t, joint, handedTTL, redlock.Fenced())
-			h, err := lock.Handover()
-			must(t, err)
-			next, err := memLocker(t, masters[to:to+3]).Attach(t.Context(), sent(t, h), handedTTL)
-			must(t, err)
+			next := attach(t, memLocker(t, masters[to:to+3]), handover(t, lock), handedTTL)
 			must(t, next.Release(t.Context()))
 		})
 	}

@@ -30,7 +30,6 @@ var (
 	away         = locktest.Away
 	bubble       = locktest.Bubble
 	calls        = locktest.Calls
-	closeLocker  = locktest.CloseLocker
 	closesAtLast = locktest.ClosesAtLast
 	cut          = locktest.Cut
 	dated        = locktest.Dated

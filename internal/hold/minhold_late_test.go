@@ -19,8 +19,7 @@ func freeAfter(t *testing.T,
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(3)
 		l, began := memLocker(t, masters), time.Now()
-		lock, err := l.Acquire(t.Context(), "job", 10*time.Second, redlock.MinHold(2*time.Second))
-		must(t, err)
+		lock := take(t, l, "job", 10*time.Second, redlock.MinHold(2*time.Second))
 		pass(time.Millisecond)
 		before(t, masters, lock)
 		_ = lock.Release(t.Context())

@@ -17,14 +17,11 @@ import (
 func TestAReleasedLockKeepsItsKeysForMinHold(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
-	lock, err := l.Acquire(t.Context(), "a", 10*time.Minute, redlock.AndKeys("b"), redlock.MinHold(time.Minute))
-	must(t, err)
+	lock := take(t, l, "a", 10*time.Minute, redlock.AndKeys("b"), redlock.MinHold(time.Minute))
 	must(t, lock.Release(t.Context()))
 	is(t, lock.Err(), redlock.ErrNotHeld)
 	for _, key := range []string{"a", "b"} {
-		if _, err := l.TryAcquire(t.Context(), key, time.Minute); !errors.Is(err, redlock.ErrHeld) {
-			t.Errorf("%s is free: %v", key, err)
-		}
+		is(t, try(t, l, key), redlock.ErrHeld)
 		for _, s := range servers { // that a straggler has reached, too
 			redistest.Eventually(t, 10*time.Second, func() bool {
 				left := s.Client().PTTL(t.Context(), key).Val()
@@ -69,8 +66,7 @@ func TestAKeptKeyIsFreeWhenMinHoldIsOver(t *testing.T) {
 				}
 			}
 			l, began := memLocker(t, masters), time.Now()
-			lock, err := l.Acquire(t.Context(), "job", 10*time.Second, redlock.MinHold(least), redlock.AutoRenew())
-			must(t, err)
+			lock := take(t, l, "job", 10*time.Second, redlock.MinHold(least), redlock.AutoRenew())
 			pass(c.works)
 			if err := lock.Release(t.Context()); (err != nil) != c.lost {
 				t.Errorf("Release: %v", err)
@@ -92,10 +88,8 @@ func TestHeldListsTheLocksThatAreHeldNow(t *testing.T) {
 		if held := l.Held(); len(held) != 0 {
 			t.Errorf("no lock is held, and Held returns %+v", held)
 		}
-		other, err := l.Acquire(t.Context(), "z", 9*time.Second)
-		must(t, err)
-		lock, err := l.Acquire(t.Context(), "a", 9*time.Second, redlock.Fenced(), redlock.AutoRenew())
-		must(t, err)
+		other := take(t, l, "z", 9*time.Second)
+		lock := take(t, l, "a", 9*time.Second, redlock.Fenced(), redlock.AutoRenew())
 		pass(4 * time.Second)
 		held := l.Held()
 		if len(held) != 2 || strings.Join(held[0].Keys, ",") != "a" || held[1].Keys[0] != "z" ||
@@ -138,9 +132,7 @@ func TestMinHoldLastsBeyondTheGrace(t *testing.T) {
 			do(t, l, redlock.MaxRenewals(1), redlock.Grace(10*time.Second), redlock.MinHold(19*time.Second))
 		}, 19 * time.Second},
 		"a lock until its Grace": {func(t *testing.T, l *redlock.Locker) {
-			lock, err := l.Acquire(t.Context(), "job", 10*time.Second, redlock.MinHold(9*time.Second),
-				redlock.Grace(5*time.Second))
-			must(t, err)
+			lock := take(t, l, "job", 10*time.Second, redlock.MinHold(9*time.Second), redlock.Grace(5*time.Second))
 			<-lock.Done()
 			_ = lock.Release(t.Context())
 		}, 9 * time.Second},
