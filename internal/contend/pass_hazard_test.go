@@ -49,9 +49,7 @@ func TestVerifyIsDecidedWhileItsLockIsPassedOn(t *testing.T) {
 	for range 20 {
 		withLocker(t, 5, func(t *testing.T, masters fakes, l *redlock.Locker) {
 			q, first := newLine(t, l, 3)
-			for _, m := range masters {
-				m.Behave(on(single.Extend, act{Lost: true}))
-			}
+			masters.Behave(on(single.Extend, act{Lost: true}))
 			done := make(chan error, 1)
 			go func() { done <- first.Verify(t.Context()) }()
 			synctest.Wait()
@@ -65,9 +63,7 @@ func TestVerifyIsDecidedWhileItsLockIsPassedOn(t *testing.T) {
 			case <-time.After(time.Hour):
 				t.Fatal("Verify hangs")
 			}
-			for _, m := range masters {
-				m.Behave(nil)
-			}
+			masters.Behave(nil)
 			must(t, second.Release(t.Context()))
 		})
 	}
@@ -128,9 +124,7 @@ func TestTheNextWaiterTriesWhenTheNotifiedWaiterWasTaken(t *testing.T) {
 		acquires := masters[0].Count(single.Acquire)
 		must(t, second.Release(t.Context())) // a waiter of another process is called
 		pass(time.Minute)
-		if n := masters.Holders(""); n != 0 {
-			t.Fatalf("%d", n)
-		}
+		masters.AllFree(t)
 		t.Logf("%d acquisitions before the release, %d a minute later; the key is free", acquires,
 			masters[0].Count(single.Acquire))
 		select {

@@ -57,6 +57,14 @@ func (f Fakes) Holders(owner string) int {
 	return n
 }
 
+// AllFree fails the test if a master has the key.
+func (f Fakes) AllFree(tb testing.TB) {
+	tb.Helper()
+	if n := f.Holders(""); n > 0 {
+		tb.Errorf("the key is left on %d masters", n)
+	}
+}
+
 // Asked returns the number of all requests to the masters.
 func (f Fakes) Asked() int {
 	n := 0
