@@ -118,7 +118,7 @@ func closesWithoutTrace(t *testing.T, seed uint64) (left, log []string) {
 	}
 	l, err := redlock.New(over, redlock.Options{Clock: newClock(), RequestTimeout: 100 * time.Millisecond})
 	must(t, err)
-	other, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: newClock()})
+	other, err := redlock.New(masters.All(), redlock.Options{Clock: newClock()})
 	must(t, err)
 	kinds := [][]redlock.Option{
 		nil,
@@ -221,7 +221,7 @@ func TestHazard110AfterCloseNoMasterKnowsTheProcess(t *testing.T) {
 }
 
 // overUnreliable makes a Locker. Its requests to the third master meet the given fate.
-func overUnreliable(t *testing.T, masters []*memmaster.Master,
+func overUnreliable(t *testing.T, masters memmaster.Masters,
 	third func(*single.Request) memmaster.Fate,
 ) *redlock.Locker {
 	t.Helper()
@@ -239,7 +239,7 @@ func overUnreliable(t *testing.T, masters []*memmaster.Master,
 }
 
 // unmarked fails the test if a master knows l, which waits for key no more.
-func unmarked(t *testing.T, masters []*memmaster.Master, l *redlock.Locker) {
+func unmarked(t *testing.T, masters memmaster.Masters, l *redlock.Locker) {
 	t.Helper()
 	for _, m := range masters {
 		for _, trace := range m.Traces(key, l.ID()) {
@@ -307,7 +307,7 @@ func TestHazard65CloseTakesWaitersOutOfTheMastersQueues(t *testing.T) {
 			for _, m := range masters {
 				has(t, m, single.Acquire)
 			}
-			l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: newClock()})
+			l, err := redlock.New(masters.All(), redlock.Options{Clock: newClock()})
 			must(t, err)
 			first, second := wait(t, t.Context(), l, key, longTTL), wait(t, t.Context(), l, key, longTTL)
 			settle(time.Second)

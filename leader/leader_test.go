@@ -19,7 +19,7 @@ import (
 
 // inBubble runs body in virtual time. Its masters are in memory, and their fencing counters are far ahead of the wall
 // clock.
-func inBubble(t *testing.T, body func(t *testing.T, masters []*memmaster.Master)) {
+func inBubble(t *testing.T, body func(t *testing.T, masters memmaster.Masters)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(3)
@@ -49,7 +49,7 @@ func hold(t *testing.T, c *leader.Candidate) (resign func() error) {
 
 // Observers learn the leader's own token, whatever the masters' counters were before.
 func TestThePublishedTokenIsTheTermsOwn(t *testing.T) {
-	inBubble(t, func(t *testing.T, masters []*memmaster.Master) {
+	inBubble(t, func(t *testing.T, masters memmaster.Masters) {
 		l := locker(t, masters, 0)
 		c := candidate(t, l, "10.0.0.1:80")
 		resign := hold(t, c)
@@ -67,7 +67,7 @@ func TestThePublishedTokenIsTheTermsOwn(t *testing.T) {
 }
 
 func TestObserversSeeEveryChange(t *testing.T) {
-	inBubble(t, func(t *testing.T, masters []*memmaster.Master) {
+	inBubble(t, func(t *testing.T, masters memmaster.Masters) {
 		l := locker(t, masters, 0)
 		one, other := candidate(t, l, "one"), candidate(t, l, "other")
 		var told []leader.Report
@@ -94,7 +94,7 @@ func TestObserversSeeEveryChange(t *testing.T) {
 
 // A slow observer learns the latest state when it returns. The states in between need no queue.
 func TestASlowObserverSeesTheLatestLeader(t *testing.T) {
-	inBubble(t, func(t *testing.T, masters []*memmaster.Master) {
+	inBubble(t, func(t *testing.T, masters memmaster.Masters) {
 		l := locker(t, masters, 0)
 		var told []string
 		var resign func() error
@@ -134,7 +134,7 @@ func (a *answers) Leader(context.Context) (redlock.Holder, error) {
 // Masters that have lost their counters elect a leader with a smaller token. A resource that checks tokens refuses this
 // leader. Observers learn that there is no leader, because the tokens that they see only grow.
 func TestALeaderWithASmallerTokenIsReportedAsNoLeader(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ []*memmaster.Master) {
+	inBubble(t, func(t *testing.T, _ memmaster.Masters) {
 		said := answers{
 			{Held: true, Token: 10, Value: "a", ID: "1"},
 			{Held: true, Token: 9, Value: "b", ID: "2"},
@@ -156,7 +156,7 @@ func TestALeaderWithASmallerTokenIsReportedAsNoLeader(t *testing.T) {
 }
 
 func TestObserversWaitThroughAnOutageAndEndOnFinalErrors(t *testing.T) {
-	inBubble(t, func(t *testing.T, masters []*memmaster.Master) {
+	inBubble(t, func(t *testing.T, masters memmaster.Masters) {
 		l := locker(t, masters, 0)
 		resign := hold(t, candidate(t, l, "me"))
 		<-time.After(ttl)
@@ -166,7 +166,7 @@ func TestObserversWaitThroughAnOutageAndEndOnFinalErrors(t *testing.T) {
 		for term, err := range candidate(t, l, "").Observe(ctx, 0) {
 			must(t, err)
 			if n++; n == 1 && term.Value == "me" {
-				behave(masters, always(memmaster.Fate{Lost: true}))
+				masters.Behave(memmaster.Always(memmaster.Fate{Lost: true}))
 				time.AfterFunc(time.Minute, stop)
 			}
 		}
@@ -202,7 +202,7 @@ func TestObserversWaitThroughAnOutageAndEndOnFinalErrors(t *testing.T) {
 }
 
 func TestACandidateIsNoLeaderOnceItsTermIsOver(t *testing.T) {
-	inBubble(t, func(t *testing.T, masters []*memmaster.Master) {
+	inBubble(t, func(t *testing.T, masters memmaster.Masters) {
 		l := locker(t, masters, 0)
 		c := candidate(t, l, "")
 		if c.IsLeader() || !errors.Is(c.Term().Err(), redlock.ErrNotHeld) {
@@ -227,7 +227,7 @@ func TestACandidateIsNoLeaderOnceItsTermIsOver(t *testing.T) {
 		if code, text := probe(); !c.IsLeader() || code != http.StatusOK || text != "leading\n" {
 			t.Errorf("a leader: %t, %d %q", c.IsLeader(), code, text)
 		}
-		behave(masters, always(memmaster.Fate{Lost: true}))
+		masters.Behave(memmaster.Always(memmaster.Fate{Lost: true}))
 		<-time.After(ttl)
 		if c.IsLeader() {
 			t.Error("a leader after the end of its validity")
@@ -255,8 +255,8 @@ func TestACandidateIsNoLeaderOnceItsTermIsOver(t *testing.T) {
 // The masters answer and there is no leader, but the campaign makes no progress. Here the masters refuse only the
 // candidate's acquisitions.
 func TestACampaignThatIsStuckIsNotHealthy(t *testing.T) {
-	inBubble(t, func(t *testing.T, masters []*memmaster.Master) {
-		behave(masters, func(r *single.Request) memmaster.Fate { return memmaster.Fate{Lost: r.Op == single.Acquire} })
+	inBubble(t, func(t *testing.T, masters memmaster.Masters) {
+		masters.Behave(func(r *single.Request) memmaster.Fate { return memmaster.Fate{Lost: r.Op == single.Acquire} })
 		l := locker(t, masters, 0)
 		c := candidate(t, l, "")
 		resign := hold(t, c)
@@ -264,7 +264,7 @@ func TestACampaignThatIsStuckIsNotHealthy(t *testing.T) {
 		must(t, c.Healthy(t.Context()))
 		<-time.After(ttl + time.Second)
 		is(t, c.Healthy(t.Context()), leader.ErrStuck)
-		behave(masters, nil)
+		masters.Behave(nil)
 		<-time.After(ttl)
 		must(t, c.Healthy(t.Context()))
 		if !c.IsLeader() {
@@ -276,7 +276,7 @@ func TestACampaignThatIsStuckIsNotHealthy(t *testing.T) {
 
 // A follower is healthy while another candidate leads.
 func TestAFollowerIsHealthy(t *testing.T) {
-	inBubble(t, func(t *testing.T, masters []*memmaster.Master) {
+	inBubble(t, func(t *testing.T, masters memmaster.Masters) {
 		l := locker(t, masters, 0)
 		leads := hold(t, candidate(t, l, ""))
 		<-time.After(ttl)
@@ -293,7 +293,7 @@ func TestAFollowerIsHealthy(t *testing.T) {
 }
 
 func TestBadArguments(t *testing.T) {
-	inBubble(t, func(t *testing.T, masters []*memmaster.Master) {
+	inBubble(t, func(t *testing.T, masters memmaster.Masters) {
 		l := locker(t, masters, 0)
 		for _, cfg := range []leader.Config{
 			{Key: "", TTL: ttl},

@@ -36,7 +36,7 @@ func (m barred) Do(ctx context.Context, batch []*single.Call) {
 }
 
 // barredLocker returns a Locker that the masters grant nothing.
-func barredLocker(t *testing.T, masters []*memmaster.Master) *redlock.Locker {
+func barredLocker(t *testing.T, masters memmaster.Masters) *redlock.Locker {
 	t.Helper()
 	refusing := make([]redlock.Master, len(masters))
 	for i, m := range masters {
@@ -47,7 +47,7 @@ func barredLocker(t *testing.T, masters []*memmaster.Master) *redlock.Locker {
 
 // unelected runs body with a candidate that is never elected. asked returns how often the masters got that question:
 // who leads?
-func unelected(t *testing.T, body func(t *testing.T, c *leader.Candidate, masters []*memmaster.Master,
+func unelected(t *testing.T, body func(t *testing.T, c *leader.Candidate, masters memmaster.Masters,
 	others *redlock.Locker, asked func() int),
 ) {
 	t.Helper()
@@ -79,7 +79,7 @@ func lead(t *testing.T, others *redlock.Locker, d time.Duration) {
 
 // Two looks into the gaps between terms do not make one long vacancy.
 func TestGapsBetweenTermsAreNoVacancy(t *testing.T) {
-	unelected(t, func(t *testing.T, c *leader.Candidate, _ []*memmaster.Master, others *redlock.Locker, _ func() int) {
+	unelected(t, func(t *testing.T, c *leader.Candidate, _ memmaster.Masters, others *redlock.Locker, _ func() int) {
 		for range 20 {
 			if err := c.Healthy(t.Context()); err != nil {
 				t.Fatalf("terms follow each other: %v", err)
@@ -96,7 +96,7 @@ func TestGapsBetweenTermsAreNoVacancy(t *testing.T) {
 // a leader half of the time.
 func TestTermsInStepWithTheQuestionsAreNoVacancy(t *testing.T) {
 	unelected(t,
-		func(t *testing.T, _ *leader.Candidate, masters []*memmaster.Master, others *redlock.Locker, _ func() int) {
+		func(t *testing.T, _ *leader.Candidate, masters memmaster.Masters, others *redlock.Locker, _ func() int) {
 			// With this interval no attempt interferes with the questions.
 			c, err := leader.New(barredLocker(t, masters),
 				leader.Config{Key: "leader", TTL: ttl, Options: []redlock.Option{redlock.RetryEvery(time.Hour)}})
@@ -121,7 +121,7 @@ func TestTermsInStepWithTheQuestionsAreNoVacancy(t *testing.T) {
 // The candidate asks the masters by itself only while it suspects a vacancy and campaigns.
 func TestTheCandidateAsksOnlyWhileItSuspectsAVacancy(t *testing.T) {
 	unelected(t,
-		func(t *testing.T, c *leader.Candidate, _ []*memmaster.Master, others *redlock.Locker, asked func() int) {
+		func(t *testing.T, c *leader.Candidate, _ memmaster.Masters, others *redlock.Locker, asked func() int) {
 			<-time.After(5 * time.Minute)
 			if n := asked(); n != 0 {
 				t.Errorf("asked %d times before anything suggested a vacancy", n)
@@ -142,16 +142,17 @@ func TestTheCandidateAsksOnlyWhileItSuspectsAVacancy(t *testing.T) {
 
 // Time without an answer from the masters does not count as a vacancy. Here no answer arrives in time for a while.
 func TestAVacancyThatWasNotWatchedDoesNotCount(t *testing.T) {
-	unelected(t, func(t *testing.T, c *leader.Candidate, masters []*memmaster.Master, _ *redlock.Locker, _ func() int) {
+	unelected(t, func(t *testing.T, c *leader.Candidate, masters memmaster.Masters, _ *redlock.Locker, _ func() int) {
 		must(t, c.Healthy(t.Context()))
-		behave(masters, always(memmaster.Fate{Before: ttl * 3 / 8})) // longer than the gap allowed between two looks
+		// longer than the gap allowed between two looks
+		masters.Behave(memmaster.Always(memmaster.Fate{Before: ttl * 3 / 8}))
 		for range 5 {
 			<-time.After(ttl)
 			if err := c.Healthy(t.Context()); err != nil {
 				t.Fatalf("terms may have been missed: %v", err)
 			}
 		}
-		behave(masters, nil)
+		masters.Behave(nil)
 		<-time.After(ttl) // the requests on their way have ended
 		must(t, c.Healthy(t.Context()))
 		<-time.After(ttl + time.Second)
@@ -161,14 +162,14 @@ func TestAVacancyThatWasNotWatchedDoesNotCount(t *testing.T) {
 
 // If a question of the candidate hangs, Run still ends.
 func TestRunEndsThoughAQuestionHangs(t *testing.T) {
-	unelected(t, func(t *testing.T, _ *leader.Candidate, masters []*memmaster.Master, _ *redlock.Locker, _ func() int) {
+	unelected(t, func(t *testing.T, _ *leader.Candidate, masters memmaster.Masters, _ *redlock.Locker, _ func() int) {
 		c := candidate(t, barredLocker(t, masters), "")
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- c.Run(ctx, func(context.Context, *leader.Term) error { return nil }) }()
 		<-time.After(time.Second)
 		must(t, c.Healthy(t.Context()))
-		behave(masters, always(memmaster.Fate{Mute: true}))
+		masters.Behave(memmaster.Always(memmaster.Fate{Mute: true}))
 		<-time.After(ttl * 3 / 40) // a question is under way
 		began := time.Now()
 		stop()

@@ -46,6 +46,7 @@ var (
 	joint        = locktest.Joint
 	listening    = locktest.Listening
 	lockerOver   = locktest.LockerOver
+	memJoint     = locktest.MemJoint
 	memLocker    = locktest.MemLocker
 	must         = locktest.Must
 	newClock     = locktest.NewClock

@@ -22,9 +22,7 @@ func TestAFencedLockIsPassedOnWithTokensOfItsOwn(t *testing.T) {
 		q, lock := newLine(t, l, 5, redlock.Fenced())
 		synctest.Wait()
 		var asked atomic.Int64
-		for _, m := range masters {
-			m.Behave(func(*single.Request) memmaster.Fate { asked.Add(1); return memmaster.Fate{} })
-		}
+		masters.Behave(func(*single.Request) memmaster.Fate { asked.Add(1); return memmaster.Fate{} })
 		token := lock.Token()
 		for i := 1; i < 5; i++ {
 			must(t, lock.Release(t.Context()))
@@ -147,7 +145,7 @@ func TestTokensOfPassedLocksAreInOrder(t *testing.T) {
 		var group sync.WaitGroup
 		for i := range 3 {
 			clock := memmaster.NewClock(time.Duration(-i) * 10 * time.Second)
-			l := lockerOver(t, memmaster.Masters(masters), redlock.Options{Clock: clock})
+			l := lockerOver(t, masters.All(), redlock.Options{Clock: clock})
 			for range 4 {
 				group.Go(func() {
 					for range 50 {
@@ -222,11 +220,8 @@ func TestCountersDoNotRunAwayFromTheClock(t *testing.T) {
 	for _, goroutines := range []int{1, 8} {
 		synctest.Test(t, func(t *testing.T) {
 			masters := memmaster.New(3)
-			for _, m := range masters {
-				m.Behave(func(*single.Request) memmaster.Fate {
-					return memmaster.Fate{Before: 250 * time.Microsecond, After: 250 * time.Microsecond}
-				})
-			}
+			const way = 250 * time.Microsecond
+			masters.Behave(memmaster.Always(memmaster.Fate{Before: way, After: way}))
 			l := memLocker(t, masters)
 			began, n := time.Now(), 0
 			var group sync.WaitGroup

@@ -257,7 +257,7 @@ func TestPassingOnWhileEverythingIsCalledAtOnce(t *testing.T) {
 func TestAPassedKeyDoesNotOutliveTheTTLOfItsHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(3)
-		l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: memmaster.NewClock(0)})
+		l, err := redlock.New(masters.All(), redlock.Options{Clock: memmaster.NewClock(0)})
 		must(t, err)
 		other := memLocker(t, masters)
 		holder := acquire(t, l, time.Hour)
@@ -318,12 +318,12 @@ func (c *jumping) Now() time.Duration {
 
 // lateTo lets a process stand still for half a minute while the first goroutine passes a lock to the second, and
 // returns the result of the second.
-func lateTo(t *testing.T, masters []*memmaster.Master, opts ...redlock.Option) (first, second *redlock.Lock,
+func lateTo(t *testing.T, masters memmaster.Masters, opts ...redlock.Option) (first, second *redlock.Lock,
 	err error,
 ) {
 	t.Helper()
 	clock := &jumping{Clock: memmaster.NewClock(0)}
-	l := lockerOver(t, memmaster.Masters(masters), redlock.Options{Clock: clock})
+	l := lockerOver(t, masters.All(), redlock.Options{Clock: clock})
 	holder := acquire(t, l, 10*time.Second)
 	a := wait(t, t.Context(), l, key, 10*time.Second)
 	synctest.Wait()

@@ -60,13 +60,11 @@ func (s lockstep) run(t *testing.T, n int, delay func(most time.Duration) time.D
 		if !s.joint {
 			masters = masters[:5]
 		}
-		for _, m := range masters {
-			m.Behave(func(*single.Request) memmaster.Fate {
-				return memmaster.Fate{Before: delay(s.delay), After: delay(s.delay)}
-			})
-		}
+		masters.Behave(func(*single.Request) memmaster.Fate {
+			return memmaster.Fate{Before: delay(s.delay), After: delay(s.delay)}
+		})
 		if s.stopped {
-			masters[2].Behave(func(*single.Request) memmaster.Fate { return memmaster.Fate{Lost: true} })
+			masters[2].Behave(memmaster.Always(memmaster.Fate{Lost: true}))
 		}
 		var lockers []*redlock.Locker
 		for i := range n {
@@ -74,7 +72,7 @@ func (s lockstep) run(t *testing.T, n int, delay func(most time.Duration) time.D
 				lockers = lockers[:0]
 				for range s.callers {
 					if s.joint {
-						lockers = append(lockers, jointLocker(t, masters[:5], masters[2:]))
+						lockers = append(lockers, memJoint(t, masters[:5], masters[2:]))
 					} else {
 						lockers = append(lockers, memLocker(t, masters))
 					}
@@ -166,20 +164,11 @@ func TestHazard103ATryOnAFreeKeyHasAWinner(t *testing.T) {
 	t.Logf("ticks of %d without a winner: %s", n, table.String())
 }
 
-func jointLocker(t *testing.T, before, after []*memmaster.Master) *redlock.Locker {
-	t.Helper()
-	l, err := redlock.NewJoint(memmaster.Masters(before), memmaster.Masters(after),
-		redlock.Options{Clock: memmaster.NewClock(0)})
-	must(t, err)
-	closesAtLast(t, l)
-	return l
-}
-
 // A quorum of the old masters names the owner in each round. The process that tries has the new masters, too.
 func TestATryOfTheTransitionIsRefusedAtOnceByAHolderOfTheOldMasters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(7)
-		holder, l := memLocker(t, masters[:5]), jointLocker(t, masters[:5], masters[2:])
+		holder, l := memLocker(t, masters[:5]), memJoint(t, masters[:5], masters[2:])
 		lock := acquire(t, holder, tryTTL)
 		began := time.Now()
 		_, err := l.TryAcquire(t.Context(), key, tryTTL)
@@ -464,9 +453,7 @@ func TestATryWaitsForMastersThatAreFarAwayAndNotForStoppedOnes(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			masters := memmaster.New(5)
 			l := memLocker(t, masters)
-			masters[4].Behave(func(*single.Request) memmaster.Fate {
-				return memmaster.Fate{Before: test.last, Lost: test.last == 0}
-			})
+			masters[4].Behave(memmaster.Always(memmaster.Fate{Before: test.last, Lost: test.last == 0}))
 			if test.want == nil { // its distance is known
 				must(t, acquire(t, l, tryTTL).Release(t.Context()))
 				settle(time.Second)

@@ -80,7 +80,7 @@ func TestTokensAreUniqueAndInOrderWhateverHappensToMastersAndClocks(t *testing.T
 		var count atomic.Int64
 		var all sync.WaitGroup
 		for i := range lockers {
-			l := lockerOver(t, memmaster.Masters(masters), redlock.Options{Clock: c})
+			l := lockerOver(t, masters.All(), redlock.Options{Clock: c})
 			all.Go(func() {
 				for n := i; ctx.Err() == nil; n++ {
 					h := &history[n%keys]
@@ -101,14 +101,12 @@ func TestTokensAreUniqueAndInOrderWhateverHappensToMastersAndClocks(t *testing.T
 			fates := []memmaster.Fate{{Lost: true}, {Mute: true}, {Before: time.Second}}
 			hurt := random.Perm(len(masters))[:2]
 			for _, i := range hurt {
-				fate := fates[random.IntN(len(fates))]
-				masters[i].Behave(func(*single.Request) memmaster.Fate { return fate })
+				masters[i].Behave(memmaster.Always(fates[random.IntN(len(fates))]))
 			}
 			pass(30 * time.Millisecond)
 			for _, i := range hurt {
-				masters[i].Behave(func(*single.Request) memmaster.Fate {
-					return memmaster.Fate{Before: 200 * time.Microsecond, After: 200 * time.Microsecond}
-				})
+				masters[i].Behave(memmaster.Always(
+					memmaster.Fate{Before: 200 * time.Microsecond, After: 200 * time.Microsecond}))
 			}
 			pass(50 * time.Millisecond)
 		}

@@ -80,7 +80,7 @@ func attach(t *testing.T, l *redlock.Locker, h redlock.Handover, ttl time.Durati
 }
 
 // handedOver takes a lock and returns it with its Handover.
-func handedOver(t *testing.T, masters []*memmaster.Master, opts ...redlock.Option) (*redlock.Lock, redlock.Handover) {
+func handedOver(t *testing.T, masters memmaster.Masters, opts ...redlock.Option) (*redlock.Lock, redlock.Handover) {
 	t.Helper()
 	lock := take(t, memLocker(t, masters), "job", handedTTL, append(opts, redlock.Fenced())...)
 	pass(time.Millisecond) // until all masters have it
@@ -90,14 +90,10 @@ func handedOver(t *testing.T, masters []*memmaster.Master, opts ...redlock.Optio
 const handedTTL = 20 * time.Second
 
 // transfers sets the fates of transfers on the masters. Other requests are not affected.
-func transfers(masters []*memmaster.Master, fates ...memmaster.Fate) {
-	for i, m := range masters {
-		m.Behave(func(r *single.Request) memmaster.Fate {
-			if r.Op == single.Transfer && i < len(fates) {
-				return fates[i]
-			}
-			return memmaster.Fate{}
-		})
+func transfers(masters memmaster.Masters, fates ...memmaster.Fate) {
+	masters.Behave(nil)
+	for i, fate := range fates {
+		masters[i].Behave(memmaster.On(single.Transfer, fate))
 	}
 }
 
@@ -169,7 +165,7 @@ func (r renamed) Name() string { return r.name }
 
 func setLate(t *testing.T, name string) {
 	masters := memmaster.New(3)
-	masters[2].Behave(func(*single.Request) memmaster.Fate { return memmaster.Fate{Before: 6 * time.Second} })
+	masters[2].Behave(memmaster.Always(memmaster.Fate{Before: 6 * time.Second}))
 	lock := take(t, memLocker(t, masters), "job", handedTTL, redlock.Fenced())
 	synctest.Wait() // the third master has the request
 	h := handover(t, lock)
@@ -214,7 +210,7 @@ func TestObserversSeeAHandover(t *testing.T) {
 		masters := memmaster.New(3)
 		var told []string
 		clock := memmaster.NewClock(0)
-		l := lockerOver(t, memmaster.Masters(masters), redlock.Options{Clock: clock, Observer: func(e redlock.Event) {
+		l := lockerOver(t, masters.All(), redlock.Options{Clock: clock, Observer: func(e redlock.Event) {
 			if e.Kind == redlock.EventVote {
 				return
 			}

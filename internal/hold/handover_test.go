@@ -248,17 +248,15 @@ func (s handing) play(t *testing.T) (faults []string, attached int) {
 		pass(time.Millisecond)
 		n := 0
 		var mu sync.Mutex
-		for _, m := range masters {
-			m.Behave(func(*single.Request) memmaster.Fate {
-				mu.Lock()
-				defer mu.Unlock()
-				n++
-				d := s.Delays[n%len(s.Delays)]
-				return memmaster.Fate{
-					Before: time.Duration(d[0]) * time.Millisecond, After: time.Duration(d[1]) * time.Millisecond,
-				}
-			})
-		}
+		masters.Behave(func(*single.Request) memmaster.Fate {
+			mu.Lock()
+			defer mu.Unlock()
+			n++
+			d := s.Delays[n%len(s.Delays)]
+			return memmaster.Fate{
+				Before: time.Duration(d[0]) * time.Millisecond, After: time.Duration(d[1]) * time.Millisecond,
+			}
+		})
 		h := &handedHolders{held: make(map[string]*redlock.Lock)}
 		opts := []redlock.Option{redlock.Fenced()}
 		if s.Renews {
@@ -394,7 +392,7 @@ func lateRepair(t *testing.T, handsOver bool) {
 		must(t, lock.Extend(t.Context(), ttl)) // repairs m3, slowly
 		pass(time.Second / 10)
 		// m3 does not answer the new process for a while
-		masters[2].Behave(func(*single.Request) memmaster.Fate { return memmaster.Fate{Lost: true} })
+		masters[2].Behave(memmaster.Always(memmaster.Fate{Lost: true}))
 		next := lock
 		if handsOver {
 			next = attach(t, b, handover(t, lock), ttl)
@@ -488,13 +486,8 @@ func TestHazard109AnAttachThatCannotSucceedLeavesTheLock(t *testing.T) {
 			masters := memmaster.New(6)
 			lock, h := handedOver(t, masters[:3])
 			var asked atomic.Int64
-			for _, m := range masters {
-				m.Behave(func(*single.Request) memmaster.Fate { asked.Add(1); return memmaster.Fate{} })
-			}
-			l, err := redlock.NewJoint(memmaster.Masters(masters[:3]), memmaster.Masters(masters[c.from:c.to]),
-				redlock.Options{Clock: memmaster.NewClock(0)})
-			must(t, err)
-			closesAtLast(t, l)
+			masters.Behave(func(*single.Request) memmaster.Fate { asked.Add(1); return memmaster.Fate{} })
+			l := memJoint(t, masters[:3], masters[c.from:c.to])
 			next, err := l.Attach(t.Context(), h, handedTTL)
 			if c.attaches {
 				must(t, err)
@@ -521,11 +514,7 @@ func TestAJointLockerHandsOverToEitherSet(t *testing.T) {
 	for _, to := range []int{0, 3} {
 		synctest.Test(t, func(t *testing.T) {
 			masters := memmaster.New(6)
-			joint, err := redlock.NewJoint(memmaster.Masters(masters[:3]), memmaster.Masters(masters[3:]),
-				redlock.Options{Clock: memmaster.NewClock(0)})
-			must(t, err)
-			closesAtLast(t, joint)
-			lock := acquire(t, joint, handedTTL, redlock.Fenced())
+			lock := acquire(t, memJoint(t, masters[:3], masters[3:]), handedTTL, redlock.Fenced())
 			next := attach(t, memLocker(t, masters[to:to+3]), handover(t, lock), handedTTL)
 			must(t, next.Release(t.Context()))
 		})

@@ -13,7 +13,7 @@ import (
 // freeAfter takes a lock with a MinHold of 2 s and a ttl of 10 s, and releases it early. It returns the time from the
 // acquisition until another owner gets the key.
 func freeAfter(t *testing.T,
-	before, release func(t *testing.T, masters []*memmaster.Master, lock *redlock.Lock),
+	before, release func(t *testing.T, masters memmaster.Masters, lock *redlock.Lock),
 ) (took time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -32,28 +32,17 @@ func freeAfter(t *testing.T,
 	return took
 }
 
-func behave(masters []*memmaster.Master, op single.Op, fate memmaster.Fate) {
-	for _, m := range masters {
-		m.Behave(func(r *single.Request) memmaster.Fate {
-			if r.Op == op {
-				return fate
-			}
-			return memmaster.Fate{}
-		})
-	}
-}
-
 // A request that was sent under the lock may arrive when the key is only kept. Then it must not prolong the key.
 func TestALateExtensionDoesNotProlongAKeptKey(t *testing.T) {
-	took := freeAfter(t, func(t *testing.T, masters []*memmaster.Master, lock *redlock.Lock) {
-		behave(masters, single.Extend, memmaster.Fate{Before: 1500 * time.Millisecond})
+	took := freeAfter(t, func(t *testing.T, masters memmaster.Masters, lock *redlock.Lock) {
+		masters.Behave(memmaster.On(single.Extend, memmaster.Fate{Before: 1500 * time.Millisecond}))
 		is(t, lock.Extend(t.Context(), 10*time.Second), redlock.ErrNoQuorum)
-	}, func(t *testing.T, masters []*memmaster.Master, lock *redlock.Lock) {
+	}, func(t *testing.T, masters memmaster.Masters, lock *redlock.Lock) {
 		pass(time.Millisecond)
 		if masters[0].Owner("job") == lock.Owner() || masters[0].Owner("job") == "" {
 			t.Errorf("the kept key's owner is %q", masters[0].Owner("job"))
 		}
-		behave(masters, single.Extend, memmaster.Fate{})
+		masters.Behave(nil)
 	})
 	if took < 2*time.Second || took > 2500*time.Millisecond {
 		t.Errorf("MinHold 2s, and another owner has the key after %v", took)
@@ -68,11 +57,11 @@ func TestAReleaseThatKeepsItsKeysIsAskedForAgain(t *testing.T) {
 		"when that is over":         {4 * time.Second, 4 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			took := freeAfter(t, func(_ *testing.T, masters []*memmaster.Master, _ *redlock.Lock) {
-				behave(masters, single.Release, memmaster.Fate{Lost: true})
-			}, func(_ *testing.T, masters []*memmaster.Master, _ *redlock.Lock) {
+			took := freeAfter(t, func(_ *testing.T, masters memmaster.Masters, _ *redlock.Lock) {
+				masters.Behave(memmaster.On(single.Release, memmaster.Fate{Lost: true}))
+			}, func(_ *testing.T, masters memmaster.Masters, _ *redlock.Lock) {
 				pass(c.lost - 500*time.Millisecond) // which Release has taken
-				behave(masters, single.Release, memmaster.Fate{})
+				masters.Behave(nil)
 			})
 			if took < c.want || took > c.want+time.Second {
 				t.Errorf("another owner has the key after %v, want %v", took, c.want)

@@ -59,11 +59,9 @@ func TestAKeptKeyIsFreeWhenMinHoldIsOver(t *testing.T) {
 			masters := memmaster.New(3)
 			start := time.Now()
 			if c.lost {
-				for _, m := range masters {
-					m.Behave(func(r *single.Request) memmaster.Fate {
-						return memmaster.Fate{Lost: r.Op == single.Release && time.Since(start) < 10*time.Second}
-					})
-				}
+				masters.Behave(func(r *single.Request) memmaster.Fate {
+					return memmaster.Fate{Lost: r.Op == single.Release && time.Since(start) < 10*time.Second}
+				})
 			}
 			l, began := memLocker(t, masters), time.Now()
 			lock := take(t, l, "job", 10*time.Second, redlock.MinHold(least), redlock.AutoRenew())

@@ -26,8 +26,8 @@ var exchanges = map[string][2][]int{
 	"one more, replaced": {{0, 1, 2}, {1, 3, 4, 5}},
 }
 
-func these[S any](all []S, at []int) []S {
-	some := make([]S, len(at))
+func these[T ~[]S, S any](all T, at []int) T {
+	some := make(T, len(at))
 	for i, n := range at {
 		some[i] = all[n]
 	}
@@ -39,9 +39,9 @@ func these[S any](all []S, at []int) []S {
 type exchange struct{ before, during, other, after *redlock.Locker }
 
 // exchanging makes the Lockers over masters in memory. Their wall clocks are ahead by skew.
-func exchanging(t *testing.T, masters []*memmaster.Master, how [2][]int, skew time.Duration) exchange {
+func exchanging(t *testing.T, masters memmaster.Masters, how [2][]int, skew time.Duration) exchange {
 	t.Helper()
-	before, after := memmaster.Masters(these(masters, how[0])), memmaster.Masters(these(masters, how[1]))
+	before, after := these(masters, how[0]).All(), these(masters, how[1]).All()
 	made := func(l *redlock.Locker, err error) *redlock.Locker {
 		must(t, err)
 		closesAtLast(t, l)

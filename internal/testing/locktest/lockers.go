@@ -59,9 +59,18 @@ func Wrapped(tb testing.TB, servers []*redistest.Server, opts redlock.Options,
 }
 
 // MemLocker makes a Locker over masters in memory that is closed with the test.
-func MemLocker(tb testing.TB, masters []*memmaster.Master) *redlock.Locker {
+func MemLocker(tb testing.TB, masters memmaster.Masters) *redlock.Locker {
 	tb.Helper()
-	return LockerOver(tb, memmaster.Masters(masters), redlock.Options{Clock: memmaster.NewClock(0)})
+	return LockerOver(tb, masters.All(), redlock.Options{Clock: memmaster.NewClock(0)})
+}
+
+// MemJoint makes a Locker over two sets of masters in memory that is closed with the test.
+func MemJoint(tb testing.TB, before, after memmaster.Masters) *redlock.Locker {
+	tb.Helper()
+	l, err := redlock.NewJoint(before.All(), after.All(), redlock.Options{Clock: memmaster.NewClock(0)})
+	Must(tb, err)
+	ClosesAtLast(tb, l)
+	return l
 }
 
 // Acquire acquires the lock on Key, and fails the test if it can't.
