@@ -225,17 +225,14 @@ func overUnreliable(t *testing.T, masters memmaster.Masters,
 	third func(*single.Request) memmaster.Fate,
 ) *redlock.Locker {
 	t.Helper()
-	over := make([]redlock.Master, len(masters))
-	for i, m := range masters {
-		over[i] = unreliable{m, func(r *single.Request) memmaster.Fate {
-			if i < 2 {
-				return memmaster.Fate{}
-			}
-			return third(r)
-		}, new(atomic.Int64), &journal{began: time.Now()}}
-	}
-	l := lockerOver(t, over, redlock.Options{Clock: newClock()})
-	return l
+	over := wrapEach(masters, func(i int, m *memmaster.Master) redlock.Master {
+		fate := third
+		if i < 2 {
+			fate = memmaster.Always(memmaster.Fate{})
+		}
+		return unreliable{m, fate, new(atomic.Int64), &journal{began: time.Now()}}
+	})
+	return lockerOver(t, over, redlock.Options{Clock: newClock()})
 }
 
 // unmarked fails the test if a master knows l, which waits for key no more.

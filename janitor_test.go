@@ -189,10 +189,9 @@ func TestPendingReleasesOfTheGreatestTTLDoNotLapse(t *testing.T) {
 func TestTheReleaseOfAnAttemptIsSentToAMasterThatCountsAsDown(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, fakes fakes) {
 		away := true
-		masters := make([]redlock.Master, len(fakes))
-		for i, m := range fakes {
-			masters[i] = cut(m, func(*single.Request) bool { return i > 0 || away })
-		}
+		masters := wrapEach(fakes, func(i int, m *fake) redlock.Master {
+			return cut(m, func(*single.Request) bool { return i > 0 || away })
+		})
 		l, err := redlock.New(masters, redlock.Options{Clock: newClock(), RequestTimeout: 100 * time.Millisecond})
 		must(t, err)
 		for range 5 { // until all count as down

@@ -277,15 +277,13 @@ func TestCloseIsNotHeldUpByAMasterThatNeverReturns(t *testing.T) {
 // A client of another kind may keep its own deadlines; a round does not wait for it.
 func TestHazard04ARoundDoesNotWaitForAClientThatKeepsNoDeadlines(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	masters := make([]redlock.Master, len(servers))
-	for i, s := range servers {
+	l, err := redlock.New(wrapEach(servers, func(_ int, s *redistest.Server) redlock.Master {
 		ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{s.Addr(): s.Addr()}})
 		t.Cleanup(func() { _ = ring.Close() })
 		m, err := redlock.NewMaster(ring)
 		must(t, err)
-		masters[i] = m
-	}
-	l, err := redlock.New(masters, redlock.Options{RequestTimeout: 100 * time.Millisecond})
+		return m
+	}), redlock.Options{RequestTimeout: 100 * time.Millisecond})
 	must(t, err)
 	t.Cleanup(func() { closeLocker(t, l) })
 	must(t, servers[0].Pause())

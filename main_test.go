@@ -59,6 +59,7 @@ var (
 	wait        = locktest.Wait
 	withLocker  = locktest.WithLocker
 	within      = locktest.Within
+	wrapEach    = locktest.WrapEach
 )
 
 // The limits of the package.

@@ -172,12 +172,8 @@ func TestHazard77APanickingObserverLeavesNoMutexLockedAndCloseReportsIt(t *testi
 			"exits":  func(redlock.Event) { runtime.Goexit() },
 		} {
 			c := newClock()
-			voters := make([]redlock.Master, len(masters))
-			for i, m := range masters {
-				voters[i] = m
-			}
 			var told atomic.Int64
-			l, err := redlock.New(voters,
+			l, err := redlock.New(masters.Masters(),
 				redlock.Options{Clock: c, Observer: func(e redlock.Event) { told.Add(1); opts(e) }})
 			must(t, err)
 			lock := acquire(t, l, time.Second)

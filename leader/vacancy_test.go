@@ -38,10 +38,7 @@ func (m barred) Do(ctx context.Context, batch []*single.Call) {
 // barredLocker returns a Locker that the masters grant nothing.
 func barredLocker(t *testing.T, masters memmaster.Masters) *redlock.Locker {
 	t.Helper()
-	refusing := make([]redlock.Master, len(masters))
-	for i, m := range masters {
-		refusing[i] = barred{m}
-	}
+	refusing := locktest.WrapEach(masters, func(_ int, m *memmaster.Master) redlock.Master { return barred{m} })
 	return locktest.LockerOver(t, refusing, redlock.Options{Clock: memmaster.NewClock(0), Identity: "barred"})
 }
 

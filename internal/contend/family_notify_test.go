@@ -72,10 +72,8 @@ func TestHazard30ALostNotificationCostsABackoff(t *testing.T) {
 		w := wait(t, t.Context(), b, key, 30*time.Second)
 		awaitQueue(t, servers, key, 1)
 		awaitEars(t, servers, 1)
-		for _, s := range servers { // whoever is called from now on is not there any more
-			must(t, s.Client().Del(t.Context(), "redlock:queue:{"+key+"}").Err())
-			must(t, s.Client().Do(t.Context(), "client", "kill", "type", "pubsub").Err())
-		}
+		tellAll(t, servers, "del", "redlock:queue:{"+key+"}") // whoever is called from now on is not there any more
+		tellAll(t, servers, "client", "kill", "type", "pubsub")
 		began := time.Now()
 		give(t, held)
 		lock := w.Get(t)
@@ -94,9 +92,7 @@ func TestSubscriptionsSurviveReconnects(t *testing.T) {
 	w := wait(t, t.Context(), b, key, longTTL)
 	awaitEars(t, servers, 1)
 	before := subscriptions(t, servers)
-	for _, s := range servers {
-		must(t, s.Client().Do(t.Context(), "client", "kill", "type", "pubsub").Err())
-	}
+	tellAll(t, servers, "client", "kill", "type", "pubsub")
 	redistest.Eventually(t, promptly, func() bool { return subscriptions(t, servers) == before+3 },
 		"the waiter to subscribe anew")
 	awaitEars(t, servers, 1)
@@ -152,9 +148,7 @@ func TestALockerListensOnOneConnectionAMasterAndOnlyWhileItWaits(t *testing.T) {
 	if after := time.Since(left); after < time.Second {
 		t.Errorf("the subscriptions ended %v after the last waiter: they should linger for the next", after)
 	}
-	for _, lock := range held {
-		give(t, lock)
-	}
+	give(t, held...)
 }
 
 func TestAClosedLockerListensNoMore(t *testing.T) {

@@ -18,16 +18,6 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// closed makes a Locker over masters that is closed with the test.
-func closed(t *testing.T, over []redlock.Master, opts redlock.Options) *redlock.Locker {
-	t.Helper()
-	opts.Clock = newClock()
-	l, err := redlock.New(over, opts)
-	must(t, err)
-	t.Cleanup(func() { must(t, l.Close(context.Background())) })
-	return l
-}
-
 // gets acquires within d, or fails.
 func gets(t *testing.T, l *redlock.Locker, k string, d time.Duration, opts ...redlock.Option) *redlock.Lock {
 	t.Helper()
@@ -151,12 +141,10 @@ func TestHazard45AWaiterWithALongRetryEveryDoesNotDelayOthers(t *testing.T) {
 func TestHazard45ANotificationThatCanNotBeUsedIsPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := redlocktest.New(t, redlocktest.Count(3))
-		over := masters.All()
-		for i, m := range masters {
-			over[i] = &moody{Master: m}
-		}
+		over := wrapEach(masters, func(_ int, m *redlocktest.Master) redlock.Master { return &moody{Master: m} })
 		holder := masters.Locker(t, redlock.Options{})
-		first, second := closed(t, over, redlock.Options{}), closed(t, over, redlock.Options{})
+		opts := redlock.Options{Clock: newClock()}
+		first, second := lockerOver(t, over, opts), lockerOver(t, over, opts)
 		a := gets(t, holder, "a", time.Second)
 		ctx, cancel := context.WithCancel(t.Context())
 		both := wait(t, ctx, first, "a", longTTL, redlock.AndKeys("b"), redlock.RetryEvery(time.Hour))
@@ -308,12 +296,9 @@ func (m readyAfter) Listen(_ string, ready func(), _ func(string)) (stop func())
 
 func TestHazard56AListenerMayCallReadyAtOnce(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		over := make([]redlock.Master, len(masters))
-		for i, m := range masters {
-			m.Take("somebody", time.Second)
-			over[i] = readyAfter{m, 0}
-		}
-		l := closed(t, over, redlock.Options{})
+		masters.Take("somebody", time.Second)
+		over := wrapEach(masters, func(_ int, m *fake) redlock.Master { return readyAfter{m, 0} })
+		l := lockerOver(t, over, redlock.Options{Clock: newClock()})
 		must(t, gets(t, l, key, 2*time.Second).Release(t.Context()))
 	})
 }
@@ -321,7 +306,7 @@ func TestHazard56AListenerMayCallReadyAtOnce(t *testing.T) {
 func TestHazard65CloseLeavesTheQueuesWithinItsContext(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		masters.Take("somebody", time.Hour)
-		l, err := redlock.New([]redlock.Master{masters[0], masters[1], masters[2]}, redlock.Options{Clock: newClock()})
+		l, err := redlock.New(masters.Masters(), redlock.Options{Clock: newClock()})
 		must(t, err)
 		w := wait(t, t.Context(), l, key, longTTL)
 		settle(time.Second)
@@ -339,12 +324,9 @@ func TestHazard65CloseLeavesTheQueuesWithinItsContext(t *testing.T) {
 
 func TestHazard66TheSubscriptionBecomingReadyUsesNoAttempt(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		over := make([]redlock.Master, len(masters))
-		for i, m := range masters {
-			m.Take("somebody", time.Hour)
-			over[i] = readyAfter{m, 3 * time.Millisecond}
-		}
-		l := closed(t, over, redlock.Options{})
+		masters.Take("somebody", time.Hour)
+		over := wrapEach(masters, func(_ int, m *fake) redlock.Master { return readyAfter{m, 3 * time.Millisecond} })
+		l := lockerOver(t, over, redlock.Options{Clock: newClock()})
 		began := time.Now()
 		_, err := l.Acquire(t.Context(), key, longTTL, redlock.MaxAttempts(2), redlock.RetryEvery(time.Second))
 		is(t, err, redlock.ErrHeld)

@@ -60,9 +60,11 @@ var (
 	sent         = locktest.Sent
 	settle       = locktest.Settle
 	take         = locktest.Take
+	tellAll      = locktest.TellAll
 	try          = locktest.Try
 	urls         = locktest.URLs
 	wait         = locktest.Wait
 	withLocker   = locktest.WithLocker
 	within       = locktest.Within
+	wrapEach     = locktest.WrapEach
 )

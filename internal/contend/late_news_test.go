@@ -79,13 +79,9 @@ func (c descheduled) Now() time.Duration {
 func TestCloseWaitsForTheLastEvents(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		var returned atomic.Int64
-		ms := make([]redlock.Master, 3)
-		for i, m := range masters {
-			m.Take("somebody", time.Hour)
-			ms[i] = m
-		}
+		masters.Take("somebody", time.Hour)
 		clock := descheduled{newClock(), make(chan struct{})}
-		l, err := redlock.New(ms, redlock.Options{Clock: clock, Observer: func(e redlock.Event) {
+		l, err := redlock.New(masters.Masters(), redlock.Options{Clock: clock, Observer: func(e redlock.Event) {
 			if e.Kind == redlock.EventReturned {
 				returned.Add(1)
 			}

@@ -195,13 +195,9 @@ func (m noSpare) Do(ctx context.Context, batch []*single.Call) {
 
 func TestNoSpareTokensAreReservedOnAMasterThatCannot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := memmaster.New(3)
-		var masters []redlock.Master
-		for _, m := range all {
-			masters = append(masters, noSpare{m})
-		}
-		l := lockerOver(t, masters, redlock.Options{Clock: memmaster.NewClock(0)})
-		o := lockerOver(t, masters, redlock.Options{Clock: memmaster.NewClock(0)})
+		masters := wrapEach(memmaster.New(3), func(_ int, m *memmaster.Master) redlock.Master { return noSpare{m} })
+		opts := redlock.Options{Clock: memmaster.NewClock(0)}
+		l, o := lockerOver(t, masters, opts), lockerOver(t, masters, opts)
 		q, first := newLine(t, l, 3, redlock.Fenced())
 		must(t, first.Release(t.Context()))
 		second := q.next(1)

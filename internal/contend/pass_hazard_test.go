@@ -100,10 +100,7 @@ func (m calling) Do(ctx context.Context, batch []*single.Call) {
 func TestTheNextWaiterTriesWhenTheNotifiedWaiterWasTaken(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		c := &hooked{clock: newClock()}
-		all := make([]redlock.Master, len(masters))
-		for i, m := range masters {
-			all[i] = calling{m}
-		}
+		all := wrapEach(masters, func(_ int, m *fake) redlock.Master { return calling{m} })
 		l := lockerOver(t, all, redlock.Options{Clock: c})
 		q, first := newLine(t, l, 3)
 		pass(99 * time.Millisecond)

@@ -254,10 +254,8 @@ func (d hardOfHearing) Listen(channel string, _ func(), _ func(string)) (stop fu
 func TestALockThatWasPassedOnAndHandedOverLeavesNoQueueEntry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := redlocktest.New(t, redlocktest.Count(3))
-		silent := masters.All()
-		for i, m := range masters {
-			silent[i] = hardOfHearing{m} // so that it asks often
-		}
+		// so that it asks often
+		silent := wrapEach(masters, func(_ int, m *redlocktest.Master) redlock.Master { return hardOfHearing{m} })
 		l := lockerOver(t, silent, redlock.Options{Clock: masters.Clock()})
 		other, third := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
 

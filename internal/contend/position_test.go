@@ -114,12 +114,11 @@ func watched(t *testing.T, masters redlocktest.Masters, notify bool, attempted f
 			all[i] = struct{ redlock.Master }{m}
 		}
 	}
-	l := lockerOver(t, all, redlock.Options{Clock: masters.Clock(), Observer: func(e redlock.Event) {
+	return lockerOver(t, all, redlock.Options{Clock: masters.Clock(), Observer: func(e redlock.Event) {
 		if e.Kind == redlock.EventAcquire {
 			attempted()
 		}
 	}})
-	return l
 }
 
 // A waiter needs few requests to keep its position, and sends them only where they help.

@@ -237,11 +237,8 @@ func TestARepeatedReleaseTakesNoPositionFromTheNextOfItsProcess(t *testing.T) {
 	for name, contended := range map[string]bool{"alone": false, "with a rival": true} {
 		runVirtual(t, name, func(t *testing.T) {
 			masters := redlocktest.New(t, redlocktest.Count(3))
-			all := masters.All()
 			var cut atomic.Bool
-			for i, m := range masters {
-				all[i] = unreleased{m, &cut}
-			}
+			all := wrapEach(masters, func(_ int, m *redlocktest.Master) redlock.Master { return unreleased{m, &cut} })
 			l := lockerOver(t, all, redlock.Options{Clock: masters.Clock()})
 			other := masters.Locker(t, redlock.Options{})
 			masters.Hold(key)

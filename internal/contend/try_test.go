@@ -303,8 +303,7 @@ func disputed(t *testing.T, opts redlock.Options,
 		masters = append(masters, rumour{m, func(r *single.Request) single.Reply { return who(i, r) }})
 	}
 	opts.Clock = memmaster.NewClock(0)
-	l := lockerOver(t, masters, opts)
-	return l
+	return lockerOver(t, masters, opts)
 }
 
 // heldBy is the reply of a master on which another owner has the key.

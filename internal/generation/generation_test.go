@@ -272,9 +272,7 @@ func TestServersKeepTheGreatestGeneration(t *testing.T) {
 		}
 	}
 	for _, foreign := range []string{"not a number", "-3", "1e5", "99999999999999999999"} {
-		for _, s := range servers[:2] {
-			must(t, s.Client().Set(t.Context(), single.GenerationKey, foreign, 0).Err())
-		}
+		tellAll(t, servers[:2], "set", single.GenerationKey, foreign)
 		_, err := dial(t, servers, generation(9)).TryAcquire(t.Context(), key, longTTL)
 		is(t, err, redlock.ErrNoQuorum)
 		if err == nil || !strings.Contains(err.Error(), single.GenerationKey) {
@@ -284,10 +282,8 @@ func TestServersKeepTheGreatestGeneration(t *testing.T) {
 			t.Errorf("%q became %q", foreign, got)
 		}
 	}
-	for _, s := range servers[:2] {
-		must(t, s.Client().Del(t.Context(), single.GenerationKey).Err())
-		must(t, s.Client().RPush(t.Context(), single.GenerationKey, "1", "2").Err())
-	}
+	tellAll(t, servers[:2], "del", single.GenerationKey)
+	tellAll(t, servers[:2], "rpush", single.GenerationKey, "1", "2")
 	_, err = dial(t, servers, generation(9)).TryAcquire(t.Context(), key, longTTL)
 	is(t, err, redlock.ErrNoQuorum)
 	if n := servers[0].Client().LLen(t.Context(), single.GenerationKey).Val(); n != 2 {

@@ -40,4 +40,5 @@ var (
 	pass        = locktest.Pass
 	refuseAll   = locktest.RefuseAll
 	settle      = locktest.Settle
+	tellAll     = locktest.TellAll
 )

@@ -51,31 +51,16 @@ func lateGrant(t *testing.T) string {
 	servers := redistest.StartN(t, 5)
 	l, err := redlock.Dial(t.Context(), urls(servers), redlock.Options{RequestTimeout: promptly})
 	must(t, err)
-	warm, err := l.Acquire(t.Context(), "warm", longTTL) // connections are made
-	must(t, err)
-	must(t, warm.Release(t.Context()))
-	redistest.Eventually(t, promptly, func() bool { return sets(t, servers[4]) == 1 }, "every master to have been used")
+	give(t, take(t, l, "warm", longTTL)) // connections are made
+	sets := func() int { return calls(t, servers[4:], "set") }
+	redistest.Eventually(t, promptly, func() bool { return sets() == 1 }, "every master to have been used")
 	must(t, servers[4].Pause())
 	lock := acquire(t, l, longTTL)
 	must(t, lock.Release(t.Context()))
 	must(t, servers[4].Resume())
-	redistest.Eventually(t, promptly, func() bool { return sets(t, servers[4]) == 2 }, "the late acquire to land")
+	redistest.Eventually(t, promptly, func() bool { return sets() == 2 }, "the late acquire to land")
 	closeLocker(t, l) // waits for all that is in flight, and for the release of all that landed
 	return value(t, servers[4])
-}
-
-// sets counts the SET commands from clients that a server has performed.
-func sets(t *testing.T, s *redistest.Server) int {
-	t.Helper()
-	info, err := s.Client().Info(t.Context(), "commandstats").Result()
-	must(t, err)
-	for line := range strings.Lines(info) {
-		var calls int
-		if n, _ := fmt.Sscanf(line, "cmdstat_set:calls=%d,", &calls); n == 1 {
-			return calls
-		}
-	}
-	return 0
 }
 
 // If a vote arrives after its round was decided, the Locker still reads it and releases the key.
@@ -116,15 +101,13 @@ func TestHazard03AReleaseNeverOvertakesItsAcquire(t *testing.T) {
 // One hung master does not slow down anything, with clients of default settings.
 func TestHazard04OneHungMasterBlocksNeitherAcquireNorRelease(t *testing.T) {
 	servers := redistest.StartN(t, 5)
-	masters := make([]redlock.Master, len(servers))
-	for i, s := range servers {
+	l, err := redlock.New(wrapEach(servers, func(_ int, s *redistest.Server) redlock.Master {
 		client := redis.NewClient(&redis.Options{Addr: s.Addr()})
 		t.Cleanup(func() { _ = client.Close() })
 		m, err := redlock.NewMaster(client)
 		must(t, err)
-		masters[i] = m
-	}
-	l, err := redlock.New(masters, redlock.Options{})
+		return m
+	}), redlock.Options{})
 	must(t, err)
 	t.Cleanup(func() { closeLocker(t, l) })
 	must(t, servers[2].Pause())
@@ -226,13 +209,8 @@ func (m forgetful) Do(ctx context.Context, batch []*single.Call) {
 func secondAttempt(t *testing.T, wrap func(*fake) redlock.Master) (err error) {
 	t.Helper()
 	bubble(t, 5, func(t *testing.T, masters fakes) {
-		voters := make([]redlock.Master, len(masters))
-		for i, m := range masters {
-			voters[i] = wrap(m)
-		}
-		l, lerr := redlock.New(voters, redlock.Options{Clock: newClock()})
-		must(t, lerr)
-		t.Cleanup(func() { closeLocker(t, l) })
+		voters := wrapEach(masters, func(_ int, m *fake) redlock.Master { return wrap(m) })
+		l := lockerOver(t, voters, redlock.Options{Clock: newClock()})
 		masters[2].Take("other", 100*time.Millisecond)
 		masters[3].Take("other", longTTL)
 		masters[4].Take("other", longTTL)
@@ -255,8 +233,7 @@ func TestHazard08ARetryIsNotBlockedByItsOwnKey(t *testing.T) {
 
 // Owners are compared in full.
 func TestHazard09OwnersAreComparedInFull(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 3)
 	for _, change := range []func(owner string) string{
 		func(o string) string { return o + "0" },
 		func(o string) string { return o[:len(o)-1] },
@@ -268,24 +245,19 @@ func TestHazard09OwnersAreComparedInFull(t *testing.T) {
 			continue // no letter in it
 		}
 		everywhere(t, servers, lock)
-		for _, s := range servers {
-			must(t, s.Client().Set(t.Context(), key, foreign, longTTL).Err())
-		}
+		tellAll(t, servers, "set", key, foreign, "px", longTTL.Milliseconds())
 		is(t, lock.Extend(t.Context(), longTTL), redlock.ErrNotHeld)
 		is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
 		if n := holders(t, servers, foreign); n != 3 {
 			t.Errorf("%q has %d masters left after the release by %q", foreign, n, lock.Owner())
 		}
-		for _, s := range servers {
-			must(t, s.Client().Del(t.Context(), key).Err())
-		}
+		tellAll(t, servers, "del", key)
 	}
 }
 
 // Orphans on a minority of masters keep no owner out.
 func TestHazard10OrphansOnAMinorityDoNotBlock(t *testing.T) {
-	servers := redistest.StartN(t, 5)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 5)
 	setByHand(t, servers[:2], "orphan", longTTL)
 	lock, err := l.TryAcquire(t.Context(), key, longTTL)
 	must(t, err)
@@ -299,8 +271,7 @@ func TestHazard10OrphansOnAMinorityDoNotBlock(t *testing.T) {
 // other hold has at the same time. (A lock that was passed on inside the process keeps the owner value of the hold
 // before it, which is over.)
 func TestHazard13ConcurrentHoldsShareNothing(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	_, l := started(t, 3)
 	var inside, most atomic.Int32
 	var owners sync.Map
 	var all sync.WaitGroup

@@ -303,17 +303,13 @@ func TestHazard106AWaitOnClosedClientsEnds(t *testing.T) {
 
 func TestHazard114AnErrorSaysWhatHappenedWhereAllMastersAnswer(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	for _, s := range servers {
-		must(t, s.Client().RPush(t.Context(), key, "a list").Err())
-	}
+	tellAll(t, servers, "rpush", key, "a list")
 	_, err := dial(t, servers, redlock.Options{}).TryAcquire(t.Context(), key, longTTL)
 	is(t, err, redlock.ErrMisconfigured)
 	if text := err.Error(); strings.Contains(text, "reachable") || strings.Count(text, "WRONGTYPE") < 2 {
 		t.Error(text)
 	}
-	for _, s := range servers {
-		must(t, s.Client().Del(t.Context(), key).Err())
-	}
+	tellAll(t, servers, "del", key)
 }
 
 func TestHazard107AReleaseWhileAllSubscriptionsAreAwayIsNoticed(t *testing.T) {
@@ -325,9 +321,7 @@ func TestHazard107AReleaseWhileAllSubscriptionsAreAwayIsNoticed(t *testing.T) {
 	// alone: with others behind it, it would ask as often as by default
 	w := wait(t, t.Context(), b, key, longTTL, redlock.RetryEvery(12*time.Second))
 	awaitEars(t, servers, 1)
-	for _, s := range servers {
-		must(t, s.Client().Do(t.Context(), "client", "kill", "type", "pubsub").Err())
-	}
+	tellAll(t, servers, "client", "kill", "type", "pubsub")
 	must(t, held.Release(t.Context()))
 	began := time.Now()
 	must(t, w.Get(t).Release(t.Context()))

@@ -21,9 +21,7 @@ func extendedTooLate(t *testing.T) (err error) {
 		lock := acquire(t, a, 10*time.Second)
 		settle(time.Millisecond)
 		asleep.Suspend(11 * time.Second) // A's machine was suspended, and no timer of A's has fired
-		for _, m := range masters {
-			m.Forget() // meanwhile the key has expired
-		}
+		masters.Forget()                 // meanwhile the key has expired
 		must(t, acquire(t, b, longTTL).Release(t.Context()))
 		err = lock.Extend(t.Context(), 10*time.Second)
 		_ = lock.Release(t.Context())
@@ -59,9 +57,7 @@ func extendedWith(t *testing.T, failing int, a act) (renewals int, state, err er
 	bubble(t, 5, func(t *testing.T, masters fakes) {
 		lock := acquire(t, masters.Locker(t, redlock.Options{}), 10*time.Second, redlock.AutoRenew())
 		settle(time.Millisecond)
-		for _, m := range masters[:failing] {
-			m.Behave(on(single.Extend, a))
-		}
+		masters[:failing].Behave(on(single.Extend, a))
 		err = lock.Extend(t.Context(), 10*time.Second)
 		settle(30 * time.Second) // in which it is renewed nine times
 		state = lock.Err()
@@ -119,23 +115,13 @@ func TestHazard19TheBoundIsCountedFromTheStartOfTheRound(t *testing.T) {
 func partlyExtended(t *testing.T, wrap func(*fake) redlock.Master) (bound time.Duration, left int) {
 	t.Helper()
 	bubble(t, 5, func(t *testing.T, masters fakes) {
-		voters := make([]redlock.Master, len(masters))
-		for i, m := range masters {
-			voters[i] = wrap(m)
-		}
-		l, err := redlock.New(voters, redlock.Options{Clock: newClock()})
-		must(t, err)
-		t.Cleanup(func() { closeLocker(t, l) })
-		lock := acquire(t, l, 10*time.Second)
+		voters := wrapEach(masters, func(_ int, m *fake) redlock.Master { return wrap(m) })
+		lock := acquire(t, lockerOver(t, voters, redlock.Options{Clock: newClock()}), 10*time.Second)
 		settle(time.Millisecond)
-		for _, m := range masters[:3] {
-			m.Behave(on(single.Extend, act{Err: errors.New("broken")}))
-		}
+		masters[:3].Behave(on(single.Extend, act{Err: errors.New("broken")}))
 		is(t, lock.Extend(t.Context(), time.Hour), redlock.ErrNoQuorum)
 		bound = lock.Remaining()
-		if err := lock.Err(); err != nil {
-			t.Errorf("the failed extension ended the lock: %v", err)
-		}
+		must(t, lock.Err())
 		<-lock.Done()
 		settle(time.Second)
 		left = masters.Holders("")
@@ -253,8 +239,7 @@ func TestHazard22ExtendAndReleaseDoNotRace(t *testing.T) {
 // restarted makes this many of five servers lose their data, and extends.
 func restarted(t *testing.T, n int) (have int, err error) {
 	t.Helper()
-	servers := redistest.StartN(t, 5)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 5)
 	lock := acquire(t, l, longTTL)
 	everywhere(t, servers, lock)
 	for _, s := range servers[:n] {

@@ -12,8 +12,7 @@ import (
 
 // An owner that enters its lock again must not queue behind the waiters for that very lock: both would wait forever.
 func TestAReentrantAcquireOvertakesWaitersOfItsLock(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 3)
 	for name, test := range map[string]struct{ outer, inner, waits redlock.Option }{
 		"reentrant": {redlock.Reentrant("job"), redlock.AndKeys(key), redlock.AndKeys(key)},
 		"by owner":  {redlock.Reentrant("job"), redlock.Reentrant("job"), redlock.Reentrant("other")},
@@ -32,8 +31,7 @@ func TestAReentrantAcquireOvertakesWaitersOfItsLock(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		give(t, inner)
-		give(t, outer)
+		give(t, inner, outer)
 		give(t, behind.Get(t))
 		nowhere(t, servers, key)
 	}
@@ -50,9 +48,7 @@ func TestAReaderCanReadAgainWhileAWriterWaits(t *testing.T) {
 	awaitQueue(t, servers, key, 1)
 	for range 20 {
 		inner, err := a.Acquire(outer.Context(soon(t)), key, longTTL, redlock.Shared())
-		if err != nil {
-			t.Fatalf("the inner reader: %v", err)
-		}
+		must(t, err)
 		give(t, inner)
 	}
 	is(t, try(t, a, key, redlock.Shared()), redlock.ErrHeld) // the control: others wait
@@ -92,9 +88,7 @@ func TestAClockOfAnotherMillenniumDoesNotUseUpTokens(t *testing.T) {
 func TestACounterThatIsUsedUpFailsOnlyItsKey(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l, l2 := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
-	for _, s := range servers {
-		must(t, s.Client().Set(t.Context(), "redlock:token:{"+key+"}", uint64(1<<53-1), time.Hour).Err())
-	}
+	tellAll(t, servers, "set", "redlock:token:{"+key+"}", uint64(1<<53-1), "ex", 3600)
 	for range 3 {
 		if err := try(t, l, key, redlock.Fenced()); err == nil {
 			t.Error("a token above the greatest was given out")

@@ -31,6 +31,7 @@ var (
 	awaitQueue  = locktest.AwaitQueue
 	away        = locktest.Away
 	bubble      = locktest.Bubble
+	calls       = locktest.Calls
 	closeLocker = locktest.CloseLocker
 	dated       = locktest.Dated
 	demote      = locktest.Demote
@@ -42,6 +43,7 @@ var (
 	holders     = locktest.Holders
 	is          = locktest.Is
 	isNot       = locktest.IsNot
+	lockerOver  = locktest.LockerOver
 	must        = locktest.Must
 	newClock    = locktest.NewClock
 	newFakes    = locktest.NewFakes
@@ -53,12 +55,15 @@ var (
 	setByHand   = locktest.SetByHand
 	settle      = locktest.Settle
 	soon        = locktest.Soon
+	started     = locktest.Started
 	take        = locktest.Take
+	tellAll     = locktest.TellAll
 	try         = locktest.Try
 	urls        = locktest.URLs
 	value       = locktest.Value
 	wait        = locktest.Wait
 	withLocker  = locktest.WithLocker
 	within      = locktest.Within
+	wrapEach    = locktest.WrapEach
 	wrapped     = locktest.Wrapped
 )

@@ -72,9 +72,7 @@ func TestHazard54HoldersAreShownByIdentityAndNeverByOwner(t *testing.T) {
 		if own != strings.HasPrefix(lock.Owner(), "orders-api/7/") {
 			t.Errorf("the owner is %q", lock.Owner())
 		}
-		for _, s := range servers {
-			must(t, s.Client().FlushAll(t.Context()).Err())
-		}
+		tellAll(t, servers, "flushall")
 		err = lock.Release(t.Context())
 		is(t, err, redlock.ErrNotHeld)
 		say(err)
@@ -114,8 +112,7 @@ func TestHazard54AnIdentityIsText(t *testing.T) {
 
 func TestHazard81AFewReadersOnAMasterEachAreNoQuorum(t *testing.T) {
 	t.Parallel()
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 3)
 	var minorities []*redlock.Locker
 	for i := range servers {
 		minorities = append(minorities, dial(t, servers[i:i+1], redlock.Options{}))
@@ -153,9 +150,7 @@ func TestHazard81AFewReadersOnAMasterEachAreNoQuorum(t *testing.T) {
 			}
 			return false
 		}, fmt.Sprintf("%s: %d locks to be counted", name, test.real))
-		for _, lock := range locks {
-			must(t, lock.Release(t.Context()))
-		}
+		give(t, locks...)
 	}
 }
 
@@ -163,8 +158,7 @@ func TestHazard81AFewReadersOnAMasterEachAreNoQuorum(t *testing.T) {
 // Holder names none, though the key is held.
 func TestHolderNamesNoOwnerThatOnlyAMinorityHas(t *testing.T) {
 	t.Parallel()
-	servers := redistest.StartN(t, 5)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 5)
 	locks := []*redlock.Lock{take(t, l, key, longTTL, redlock.Shared())}
 	everywhere(t, servers, locks[0])
 	for _, few := range [][]*redistest.Server{servers[:2], servers[2:4]} {
@@ -175,16 +169,13 @@ func TestHolderNamesNoOwnerThatOnlyAMinorityHas(t *testing.T) {
 	if !h.Held || h.Holds != 1 || h.Identity != "" || h.ID != "" {
 		t.Errorf("one reader on every master, and two leftovers that masters name: %+v", h)
 	}
-	for _, lock := range locks {
-		must(t, lock.Release(t.Context()))
-	}
+	give(t, locks...)
 }
 
 // One owner alone does not make a lock: if two acquisitions have left a key on one master each, no lock is held.
 func TestHazard81OneOwnersHoldsOnAMasterEachAreNoQuorum(t *testing.T) {
 	t.Parallel()
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 3)
 	var locks []*redlock.Lock
 	for i := range 2 {
 		locks = append(locks,
@@ -200,7 +191,5 @@ func TestHazard81OneOwnersHoldsOnAMasterEachAreNoQuorum(t *testing.T) {
 			t.Errorf("the master does not report its holds: %+v", node)
 		}
 	}
-	for _, lock := range locks {
-		must(t, lock.Release(t.Context()))
-	}
+	give(t, locks...)
 }

@@ -78,14 +78,12 @@ func TestHazard52TheGuardMeansTheSameHoweverALockerIsMade(t *testing.T) {
 func TestHazard52NewRefusesMastersThatWereOpenedWithoutTheGuard(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	open := func(guard time.Duration) []redlock.Master {
-		masters := make([]redlock.Master, len(servers))
-		for i, s := range servers {
+		return wrapEach(servers, func(_ int, s *redistest.Server) redlock.Master {
 			m, err := single.Dial(s.URL(), single.Options{RestartGuard: guard})
 			must(t, err)
 			t.Cleanup(func() { must(t, m.Close()) })
-			masters[i] = m
-		}
-		return masters
+			return m
+		})
 	}
 	_, err := redlock.New(open(0), redlock.Options{RestartGuard: time.Second})
 	is(t, err, redlock.ErrInvalid)
@@ -126,14 +124,13 @@ func TestHazard67ACheckThatIsCutShortLeavesNothingAndSaysWhy(t *testing.T) {
 			why := errors.New("the operator has seen enough")
 			ctx, cancel := context.WithCancelCause(t.Context())
 			t.Cleanup(func() { cancel(nil) })
-			voters := make([]redlock.Master, len(masters))
-			for i, m := range masters {
-				voters[i] = &cancellable{m, func(r *single.Request) {
+			voters := wrapEach(masters, func(_ int, m *fake) redlock.Master {
+				return &cancellable{m, func(r *single.Request) {
 					if r.Op == at {
 						cancel(why)
 					}
 				}}
-			}
+			})
 			l, err := redlock.New(voters, redlock.Options{Clock: newClock()})
 			must(t, err)
 			if _, err := l.Check(ctx); err != nil { // else all had answered before
@@ -185,11 +182,7 @@ func TestHazard68TheErrorNamesATTLBelowAMillisecond(t *testing.T) {
 
 func TestHazard68CloseTakesNoLongerThanItsContext(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		voters := make([]redlock.Master, len(masters))
-		for i, m := range masters {
-			voters[i] = m
-		}
-		l, err := redlock.New(voters, redlock.Options{Clock: newClock(), RequestTimeout: time.Second})
+		l, err := redlock.New(masters.Masters(), redlock.Options{Clock: newClock(), RequestTimeout: time.Second})
 		must(t, err)
 		acquire(t, l, time.Minute, redlock.AutoRenew())
 		masters.Behave(on(single.Acquire, act{Lost: true}))

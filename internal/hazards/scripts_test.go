@@ -40,12 +40,9 @@ func full(nodes []redlock.NodeResult) (n int) {
 
 // Masters of one size fill together, so it is no help that there are several.
 func TestHazard36LocksOnFullMastersAreKept(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 3)
 	locks := everyLock(t, l)
-	for _, s := range servers {
-		must(t, s.Client().ConfigSet(t.Context(), "maxmemory", "1").Err())
-	}
+	tellAll(t, servers, "config", "set", "maxmemory", "1")
 	for n, ttl := range []time.Duration{2 * longTTL, 3 * longTTL, 4 * longTTL} {
 		for name, lock := range locks {
 			before := lock.Until()
@@ -78,8 +75,7 @@ func TestHazard50AHoldThatSharesItsKeyIsRepaired(t *testing.T) {
 		"shared": redlock.Shared(), "reentrant": redlock.Reentrant("owner"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			servers := redistest.StartN(t, 3)
-			l := dial(t, servers, redlock.Options{})
+			servers, l := started(t, 3)
 			first, second := take(t, l, key, longTTL, option), take(t, l, key, 2*longTTL, option)
 			holds := func(s *redistest.Server) []redis.Z {
 				all, err := s.Client().ZRangeByScoreWithScores(t.Context(), key, &redis.ZRangeBy{
@@ -111,8 +107,7 @@ func TestHazard50AHoldThatSharesItsKeyIsRepaired(t *testing.T) {
 // A repair sets a hold that was missing for a while. It must not succeed while there is another hold that excludes
 // it.
 func TestHazard50NoHoldIsRepairedWhereAnExclusiveHoldHasTheKey(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 3)
 	lock := take(t, l, key, longTTL, redlock.Shared())
 	everywhere(t, servers, lock)
 	must(t, servers[0].Client().Del(t.Context(), key).Err())

@@ -204,8 +204,7 @@ func setCounter(tb testing.TB, s *redistest.Server, n uint64) {
 }
 
 func TestCountersThatAgreeNeedOneRoundTrip(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 3)
 	give(t, take(t, l, key, longTTL, redlock.Fenced())) // the scripts are known from now on
 	const cycles = 100
 	settled(t, servers)
@@ -338,8 +337,7 @@ func TestARaiseThatComesTooLateIsRepeated(t *testing.T) {
 }
 
 func TestExtendRaisesTheCounterOfAMasterThatLostIt(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 3)
 	lock := take(t, l, key, longTTL, redlock.Fenced())
 	everywhere(t, servers, lock)
 	servers[0].RestartEmpty()
@@ -355,8 +353,7 @@ func TestExtendRaisesTheCounterOfAMasterThatLostIt(t *testing.T) {
 
 // Hazard 28.
 func TestHazard28CountersOutliveLocksAndNotForEver(t *testing.T) {
-	servers := redistest.StartN(t, 1)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 1)
 	lock := take(t, l, key, longTTL, redlock.Fenced())
 	give(t, lock)
 	left := servers[0].Client().PTTL(t.Context(), counterKey).Val()
@@ -366,8 +363,7 @@ func TestHazard28CountersOutliveLocksAndNotForEver(t *testing.T) {
 }
 
 func TestOnlyFencedLocksHaveTokens(t *testing.T) {
-	servers := redistest.StartN(t, 1)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 1)
 	for name, opts := range map[string][]redlock.Option{
 		"plain": nil, "shared": {redlock.Shared()}, "exclusive": {redlock.Exclusive()}, "several": {
 			redlock.AndKeys("more"),

@@ -27,8 +27,7 @@ func TestALockIsHandedOverPastItsWaiters(t *testing.T) {
 
 func handOverBesideWaiters(t *testing.T, opt redlock.Option) {
 	t.Helper()
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 3)
 	waiters := make([]*redlock.Locker, 3)
 	for i := range waiters {
 		waiters[i] = dial(t, servers, redlock.Options{})

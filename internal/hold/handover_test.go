@@ -56,8 +56,7 @@ func TestALockContinuesInAnotherProcess(t *testing.T) {
 }
 
 func TestOnlyOneProcessCanAttach(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	_, l := started(t, 3)
 	lock := take(t, l, "job", time.Minute, redlock.Fenced())
 	h := handover(t, lock)
 	first := attach(t, l, h, time.Minute)
@@ -68,13 +67,10 @@ func TestOnlyOneProcessCanAttach(t *testing.T) {
 }
 
 func TestAttachFailsWithoutAQuorumThatHasTheLock(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 3)
 	lock := take(t, l, "job", time.Minute, redlock.Fenced())
 	h := handover(t, lock)
-	for _, s := range servers[:2] {
-		must(t, s.Client().Del(t.Context(), "job").Err())
-	}
+	tellAll(t, servers[:2], "del", "job")
 	_, err := l.Attach(t.Context(), h, time.Minute)
 	is(t, err, redlock.ErrNotHeld)
 }

@@ -56,7 +56,9 @@ var (
 	settle     = locktest.Settle
 	settled    = locktest.Settled
 	soon       = locktest.Soon
+	started    = locktest.Started
 	take       = locktest.Take
+	tellAll    = locktest.TellAll
 	try        = locktest.Try
 	within     = locktest.Within
 	wrapped    = locktest.Wrapped

@@ -28,8 +28,7 @@ func heldKeys(tb testing.TB, s *redistest.Server, owner string) []string {
 }
 
 func TestSeveralKeysAreSortedAndTakenOnce(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 3)
 	lock := take(t, l, "c", longTTL, redlock.AndKeys("a", "c", "b"), redlock.AndKeys("a", "d"))
 	want := []string{"a", "b", "c", "d"}
 	if got := lock.Keys(); !slices.Equal(got, want) || lock.Key() != "a" {
@@ -89,8 +88,7 @@ func TestAConflictOnOneOfSeveralKeysNamesIt(t *testing.T) {
 
 // On two of three masters one key is another's, on each another key: no master may keep a part.
 func TestSeveralKeysAreHeldByAQuorumOrNotAtAll(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 3)
 	must(t, servers[0].Client().Set(t.Context(), "a", "other", longTTL).Err())
 	lock := take(t, l, "a", longTTL, redlock.AndKeys("b")) // on the other two
 	if got := heldKeys(t, servers[0], lock.Owner()); len(got) != 0 {
@@ -108,13 +106,10 @@ func TestSeveralKeysAreHeldByAQuorumOrNotAtAll(t *testing.T) {
 }
 
 func TestAnExtensionOfSeveralKeysNeedsAllOfThem(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 3)
 	lock := take(t, l, "a", longTTL, redlock.AndKeys("b"))
 	everywhere(t, servers, lock)
-	for _, s := range servers[:2] {
-		must(t, s.Client().Set(t.Context(), "b", "thief", longTTL).Err())
-	}
+	tellAll(t, servers[:2], "set", "b", "thief", "px", longTTL.Milliseconds())
 	is(t, lock.Verify(t.Context()), redlock.ErrNotHeld)
 	err := lock.Extend(t.Context(), longTTL)
 	is(t, err, redlock.ErrNotHeld)
@@ -172,8 +167,7 @@ func TestOverlappingKeysInAnyOrderDoNotDeadlock(t *testing.T) {
 }
 
 func TestTheNumberOfKeysIsBounded(t *testing.T) {
-	servers := redistest.StartN(t, 1)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 1)
 	many := make([]string, 1024)
 	for i := range many {
 		many[i] = fmt.Sprint("key", i)

@@ -15,8 +15,7 @@ import (
 )
 
 func TestAReleasedLockKeepsItsKeysForMinHold(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 3)
 	lock := take(t, l, "a", 10*time.Minute, redlock.AndKeys("b"), redlock.MinHold(time.Minute))
 	must(t, lock.Release(t.Context()))
 	is(t, lock.Err(), redlock.ErrNotHeld)

@@ -184,8 +184,7 @@ func TestALockOutlivesTheCredentialsItWasTakenWith(t *testing.T) {
 			if n := holders(t, a.servers, held.Owner()); n < redlock.Quorum(len(a.servers)) {
 				t.Errorf("%d masters have the lock that was extended", n)
 			}
-			give(t, renewed)
-			give(t, held)
+			give(t, renewed, held)
 			next := acquire(t, locker, longTTL, redlock.Fenced())
 			if next.Token() <= held.Token() {
 				t.Errorf("token %d after %d", next.Token(), held.Token())

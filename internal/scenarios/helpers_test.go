@@ -59,7 +59,9 @@ var (
 	settle       = locktest.Settle
 	settled      = locktest.Settled
 	soon         = locktest.Soon
+	started      = locktest.Started
 	take         = locktest.Take
+	tellAll      = locktest.TellAll
 	try          = locktest.Try
 	wait         = locktest.Wait
 	withLocker   = locktest.WithLocker

@@ -36,8 +36,7 @@ func TestS3HolderSaysWhoHoldsAKey(t *testing.T) {
 
 // Keys on a minority of masters belong to no lock; the report lists the masters that have the keys.
 func TestHolderNamesNoOwnerOfOrphansOnAMinority(t *testing.T) {
-	servers := redistest.StartN(t, 5)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 5)
 	setByHand(t, servers[:2], "orphan", longTTL)
 	setByHand(t, servers[2:3], "other", longTTL)
 	h, err := l.Holder(t.Context(), key)
@@ -64,8 +63,7 @@ func TestHolderNamesNoOwnerOfOrphansOnAMinority(t *testing.T) {
 
 // For how long a quorum keeps the key: the least of the quorum that keeps it longest.
 func TestHolderReportsHowLongAQuorumKeepsTheKey(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 3)
 	setByHand(t, servers[:1], "me", time.Hour)
 	setByHand(t, servers[1:2], "me", 30*time.Minute)
 	setByHand(t, servers[2:3], "me", time.Minute)
@@ -75,9 +73,7 @@ func TestHolderReportsHowLongAQuorumKeepsTheKey(t *testing.T) {
 	if !h.Held || h.TTL > 30*time.Minute || h.TTL < time.Minute-promptly {
 		t.Errorf("%+v, want up to half an hour", h)
 	}
-	for _, s := range servers {
-		must(t, s.Client().Persist(t.Context(), key).Err())
-	}
+	tellAll(t, servers, "persist", key)
 	h, err = l.Holder(t.Context(), key)
 	must(t, err)
 	if !h.Held || h.TTL >= 0 {
@@ -86,8 +82,7 @@ func TestHolderReportsHowLongAQuorumKeepsTheKey(t *testing.T) {
 }
 
 func TestHolderOfASharedKeyNamesTheLongestHold(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	_, l := started(t, 3)
 	first := take(t, l, key, longTTL, redlock.Shared())
 	second := take(t, l, key, 2*longTTL, redlock.Shared())
 	redistest.Eventually(t, promptly, func() bool { return holdsOf(t, l) == 2 }, "both readers to be counted")
@@ -111,8 +106,7 @@ func TestHolderOfASharedKeyNamesTheLongestHold(t *testing.T) {
 	if !h.Held || h.ID != again.ID() || h.Identity != "#"+h.ID {
 		t.Errorf("Holder of a key whose owner entered it again: %+v", h)
 	}
-	give(t, writer)
-	give(t, again)
+	give(t, writer, again)
 }
 
 func TestHolderNeedsAQuorumOfAnswers(t *testing.T) {
@@ -143,8 +137,7 @@ func TestHolderNeedsAQuorumOfAnswers(t *testing.T) {
 }
 
 func TestHeldAsksTheMasters(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 3)
 	for name, opts := range map[string][]redlock.Option{
 		"plain": nil, "fenced": {redlock.Fenced()}, "shared": {redlock.Shared()}, "reentrant": {
 			redlock.Reentrant("me"),

@@ -22,8 +22,7 @@ func releaseByHand(t *testing.T, s *redistest.Server, owner string) int64 {
 }
 
 func TestAHolderMadeByHandExcludesThisLibrary(t *testing.T) {
-	servers := redistest.StartN(t, 5)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 5)
 	setByHand(t, servers[:3], "by hand", longTTL)
 	_, err := l.TryAcquire(t.Context(), key, longTTL)
 	onlyIs(t, err, redlock.ErrHeld)
@@ -39,8 +38,7 @@ func TestAHolderMadeByHandExcludesThisLibrary(t *testing.T) {
 }
 
 func TestThisLibraryExcludesAHolderMadeByHand(t *testing.T) {
-	servers := redistest.StartN(t, 5)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 5)
 	lock := acquire(t, l, longTTL)
 	everywhere(t, servers, lock)
 	for i, s := range servers {
@@ -60,8 +58,7 @@ func TestThisLibraryExcludesAHolderMadeByHand(t *testing.T) {
 }
 
 func TestALockOfThisLibraryCanBeReleasedByHand(t *testing.T) {
-	servers := redistest.StartN(t, 5)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 5)
 	lock := acquire(t, l, longTTL)
 	everywhere(t, servers, lock)
 	for i, s := range servers {

@@ -95,8 +95,7 @@ func TestALockIsTakenExtendedAndReleased(t *testing.T) {
 
 // All combinations of four masters: each is free or held by another owner, without an end.
 func TestOnlyAFreeMajorityIsEnough(t *testing.T) {
-	servers := redistest.StartN(t, 4)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 4)
 	for mask := range 1 << len(servers) {
 		t.Run(fmt.Sprintf("%04b", mask), func(t *testing.T) {
 			t.Parallel() // for the request timeout a try hopes that a shared vote becomes clear
@@ -227,8 +226,7 @@ func TestWorkUnderALockKeepsAndReleasesIt(t *testing.T) {
 }
 
 func TestOneOfAHundredGetsTheLock(t *testing.T) {
-	servers := redistest.StartN(t, 1)
-	l := dial(t, servers, redlock.Options{})
+	_, l := started(t, 1)
 	locks := make(chan *redlock.Lock, 100)
 	var all sync.WaitGroup
 	for range cap(locks) {

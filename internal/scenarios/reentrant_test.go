@@ -43,8 +43,7 @@ func TestS2ThreeAcquiresNeedThreeReleases(t *testing.T) {
 }
 
 func TestAnAcquireUnderTheLocksContextIsReentrant(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	_, l := started(t, 3)
 	for name, opt := range map[string]redlock.Option{
 		"reentrant": redlock.Reentrant("me"), "exclusive": redlock.Exclusive(),
 	} {
@@ -62,8 +61,7 @@ func TestAnAcquireUnderTheLocksContextIsReentrant(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: innermost: %v", name, err)
 		}
-		give(t, innermost)
-		give(t, inner)
+		give(t, innermost, inner)
 		must(t, outer.Verify(t.Context()))
 		is(t, try(t, l, key, redlock.Reentrant("somebody else")), redlock.ErrHeld)
 		give(t, outer)
@@ -71,8 +69,7 @@ func TestAnAcquireUnderTheLocksContextIsReentrant(t *testing.T) {
 }
 
 func TestAnAcquireUnderALockOfAnotherKeyIsOrdinary(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	_, l := started(t, 3)
 	outer := take(t, l, "other", longTTL, redlock.Reentrant("me"))
 	lock, err := l.TryAcquire(outer.Context(t.Context()), key, longTTL)
 	must(t, err)
@@ -82,15 +79,12 @@ func TestAnAcquireUnderALockOfAnotherKeyIsOrdinary(t *testing.T) {
 	// Two locks down, the outermost is still found.
 	again, err := l.TryAcquire(lock.Context(outer.Context(t.Context())), "other", longTTL)
 	must(t, err)
-	give(t, again)
-	give(t, lock)
-	give(t, outer)
+	give(t, again, lock, outer)
 }
 
 // SOURCES S1: locking twice is a separate error, not an endless wait.
 func TestALockThatIsNotReentrantSaysSo(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 3)
 	for name, test := range map[string]struct{ outer, inner []redlock.Option }{
 		"plain, again":       {nil, nil},
 		"fenced, again":      {[]redlock.Option{redlock.Fenced()}, []redlock.Option{redlock.Fenced()}},
@@ -130,8 +124,7 @@ func TestALockThatIsNotReentrantSaysSo(t *testing.T) {
 
 // Hazard 29: where holds are counted, a release that is sent twice frees a lock that is still held.
 func TestHazard29ARepeatedReleaseDoesNotFree(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	_, l := started(t, 3)
 	first, second := take(t, l, key, longTTL, redlock.Reentrant("me")),
 		take(t, l, key, longTTL, redlock.Reentrant("me"))
 	for range 3 {
@@ -162,8 +155,7 @@ func TestS2ReentrantHoldsAreRenewed(t *testing.T) {
 }
 
 func TestALapsedInnerHoldDoesNotEndTheOuterOne(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	_, l := started(t, 3)
 	outer := take(t, l, key, longTTL, redlock.Reentrant("me"))
 	ctx := outer.Context(t.Context())
 	inner, err := l.Acquire(ctx, key, 200*time.Millisecond)
@@ -180,13 +172,10 @@ func TestALapsedInnerHoldDoesNotEndTheOuterOne(t *testing.T) {
 // Only an owner can release: Release needs a handle, and only an owner has a handle. There is one more case, a hold
 // that was removed by hand. It has a separate error.
 func TestALostReentrantHoldHasASeparateError(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 3)
 	lock := take(t, l, key, longTTL, redlock.Reentrant("me"))
 	everywhere(t, servers, lock)
-	for _, s := range servers {
-		must(t, s.Client().Del(t.Context(), key).Err())
-	}
+	tellAll(t, servers, "del", key)
 	thief := take(t, l, key, longTTL, redlock.Reentrant("thief"))
 	is(t, lock.Verify(t.Context()), redlock.ErrNotHeld)
 	err := lock.Release(t.Context())

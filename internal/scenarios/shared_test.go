@@ -32,8 +32,7 @@ func TestS4ReadersShareAndAWriterExcludes(t *testing.T) {
 
 // SOURCES S4: one key, so that it works on Cluster, and none left behind.
 func TestS4ASharedLockIsOneKeyOnTheMaster(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := started(t, 3)
 	locks := []*redlock.Lock{
 		take(t, l, key, longTTL, redlock.Shared()), take(t, l, key, longTTL, redlock.Shared()),
 		take(t, l, "other", longTTL, redlock.Exclusive()),
@@ -48,9 +47,7 @@ func TestS4ASharedLockIsOneKeyOnTheMaster(t *testing.T) {
 			return slices.Equal(keys, []string{key, "other"})
 		}, "two keys on each master for three holds of two")
 	}
-	for _, lock := range locks {
-		give(t, lock)
-	}
+	give(t, locks...)
 	for _, s := range servers {
 		redistest.Eventually(t, promptly, func() bool { return s.Client().DBSize(t.Context()).Val() == 0 },
 			"nothing to be left")
