@@ -40,6 +40,7 @@ var (
 	far         = locktest.Far
 	give        = locktest.Give
 	guards      = locktest.Guards
+	holderOf    = locktest.HolderOf
 	holders     = locktest.Holders
 	is          = locktest.Is
 	isNot       = locktest.IsNot

@@ -53,8 +53,7 @@ func TestHazard54HoldersAreShownByIdentityAndNeverByOwner(t *testing.T) {
 		everywhere(t, servers, lock)
 		_, err := watched.TryAcquire(t.Context(), key, longTTL)
 		is(t, err, redlock.ErrHeld)
-		h, failed := watched.Holder(t.Context(), key)
-		must(t, failed)
+		h := holderOf(t, watched, key)
 		say(err, h)
 		who, own := "orders-api/7", lock.Owner() != job
 		if !own {
@@ -79,8 +78,7 @@ func TestHazard54HoldersAreShownByIdentityAndNeverByOwner(t *testing.T) {
 	}
 	setByHand(t, servers, foreign, longTTL)
 	_, err := watched.TryAcquire(t.Context(), key, longTTL)
-	h, failed := watched.Holder(t.Context(), key)
-	must(t, failed)
+	h := holderOf(t, watched, key)
 	say(err, h)
 	if !h.Held || h.Identity != "#"+h.ID || len(h.ID) != 12 {
 		t.Errorf("the holder is %+v", h)
@@ -140,8 +138,7 @@ func TestHazard81AFewReadersOnAMasterEachAreNoQuorum(t *testing.T) {
 			locks = append(locks, take(t, l, k, longTTL, redlock.Shared()))
 		}
 		redistest.Eventually(t, 3*promptly, func() bool { // a decided acquisition may be on its way to a third master
-			h, err := l.Holder(t.Context(), k)
-			must(t, err)
+			h := holderOf(t, l, k)
 			if h.Held == test.held && h.Holds == test.real {
 				return true
 			}
@@ -164,8 +161,7 @@ func TestHolderNamesNoOwnerThatOnlyAMinorityHas(t *testing.T) {
 	for _, few := range [][]*redistest.Server{servers[:2], servers[2:4]} {
 		locks = append(locks, take(t, dial(t, few, redlock.Options{}), key, 2*longTTL, redlock.Shared()))
 	}
-	h, err := l.Holder(t.Context(), key)
-	must(t, err)
+	h := holderOf(t, l, key)
 	if !h.Held || h.Holds != 1 || h.Identity != "" || h.ID != "" {
 		t.Errorf("one reader on every master, and two leftovers that masters name: %+v", h)
 	}
@@ -181,8 +177,7 @@ func TestHazard81OneOwnersHoldsOnAMasterEachAreNoQuorum(t *testing.T) {
 		locks = append(locks,
 			take(t, dial(t, servers[i:i+1], redlock.Options{}), key, longTTL, redlock.Reentrant("me")))
 	}
-	h, err := l.Holder(t.Context(), key)
-	must(t, err)
+	h := holderOf(t, l, key)
 	if h.Held {
 		t.Errorf("no two masters have the same hold: %+v", h)
 	}

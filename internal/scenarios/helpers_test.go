@@ -39,6 +39,7 @@ var (
 	errSilent    = locktest.ErrSilent
 	everywhere   = locktest.Everywhere
 	give         = locktest.Give
+	holderOf     = locktest.HolderOf
 	holders      = locktest.Holders
 	inMemory     = locktest.InMemory
 	is           = locktest.Is

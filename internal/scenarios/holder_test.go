@@ -15,20 +15,17 @@ import (
 func TestS3HolderSaysWhoHoldsAKey(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
-	h, err := b.Holder(t.Context(), key)
-	must(t, err)
+	h := holderOf(t, b, key)
 	if h.Held || h.Identity != "" || h.Holds != 0 || h.TTL != 0 || len(h.Nodes) != 3 {
 		t.Errorf("Holder of a free key: %+v", h)
 	}
 	lock := take(t, a, key, longTTL)
-	h, err = b.Holder(t.Context(), key)
-	must(t, err)
+	h = holderOf(t, b, key)
 	if !h.Held || h.ID != lock.ID() || h.Holds != 1 || h.TTL <= longTTL-promptly || h.TTL > longTTL {
 		t.Errorf("Holder of a held key: %+v, want %s for a minute", h, lock.ID())
 	}
 	give(t, lock)
-	h, err = b.Holder(t.Context(), key)
-	must(t, err)
+	h = holderOf(t, b, key)
 	if h.Held {
 		t.Errorf("Holder of a released key: %+v", h)
 	}
@@ -39,8 +36,7 @@ func TestHolderNamesNoOwnerOfOrphansOnAMinority(t *testing.T) {
 	servers, l := started(t, 5)
 	setByHand(t, servers[:2], "orphan", longTTL)
 	setByHand(t, servers[2:3], "other", longTTL)
-	h, err := l.Holder(t.Context(), key)
-	must(t, err)
+	h := holderOf(t, l, key)
 	if h.Held || h.Identity != "" || h.TTL != 0 {
 		t.Errorf("three orphans of two owners: %+v, want no holder", h)
 	}
@@ -54,8 +50,7 @@ func TestHolderNamesNoOwnerOfOrphansOnAMinority(t *testing.T) {
 		t.Errorf("the masters named %v", named)
 	}
 	setByHand(t, servers[3:4], "orphan", longTTL) // three of five
-	h, err = l.Holder(t.Context(), key)
-	must(t, err)
+	h = holderOf(t, l, key)
 	if !h.Held || h.Identity != "#88f6811ab5d8" {
 		t.Errorf("a majority: %+v", h)
 	}
@@ -67,15 +62,13 @@ func TestHolderReportsHowLongAQuorumKeepsTheKey(t *testing.T) {
 	setByHand(t, servers[:1], "me", time.Hour)
 	setByHand(t, servers[1:2], "me", 30*time.Minute)
 	setByHand(t, servers[2:3], "me", time.Minute)
-	h, err := l.Holder(t.Context(), key)
-	must(t, err)
+	h := holderOf(t, l, key)
 	// It may be decided before the third has answered, by two of the three.
 	if !h.Held || h.TTL > 30*time.Minute || h.TTL < time.Minute-promptly {
 		t.Errorf("%+v, want up to half an hour", h)
 	}
 	tellAll(t, servers, "persist", key)
-	h, err = l.Holder(t.Context(), key)
-	must(t, err)
+	h = holderOf(t, l, key)
 	if !h.Held || h.TTL >= 0 {
 		t.Errorf("Holder of a key without an expiry: %+v, want a negative TTL", h)
 	}
@@ -85,24 +78,21 @@ func TestHolderOfASharedKeyNamesTheLongestHold(t *testing.T) {
 	_, l := started(t, 3)
 	first := take(t, l, key, longTTL, redlock.Shared())
 	second := take(t, l, key, 2*longTTL, redlock.Shared())
-	redistest.Eventually(t, promptly, func() bool { return holdsOf(t, l) == 2 }, "both readers to be counted")
-	h, err := l.Holder(t.Context(), key)
-	must(t, err)
+	redistest.Eventually(t, promptly, func() bool { return holderOf(t, l, key).Holds == 2 }, "both readers to be counted")
+	h := holderOf(t, l, key)
 	if !h.Held || h.ID != second.ID() && h.ID != "" || h.TTL > 2*longTTL+time.Millisecond || h.TTL < longTTL-promptly {
 		t.Errorf("Holder of a key with two readers: %+v, want the reader that holds longest", h)
 	}
 	give(t, second)
-	h, err = l.Holder(t.Context(), key)
-	must(t, err)
+	h = holderOf(t, l, key)
 	if !h.Held || h.ID != first.ID() || h.Holds != 1 {
 		t.Errorf("Holder of a key with one reader: %+v", h)
 	}
 	give(t, first)
 	writer := take(t, l, key, longTTL, redlock.Reentrant("me"))
 	again := take(t, l, key, longTTL, redlock.Reentrant("me"))
-	redistest.Eventually(t, promptly, func() bool { return holdsOf(t, l) == 2 }, "both holds to be counted")
-	h, err = l.Holder(t.Context(), key)
-	must(t, err)
+	redistest.Eventually(t, promptly, func() bool { return holderOf(t, l, key).Holds == 2 }, "both holds to be counted")
+	h = holderOf(t, l, key)
 	if !h.Held || h.ID != again.ID() || h.Identity != "#"+h.ID {
 		t.Errorf("Holder of a key whose owner entered it again: %+v", h)
 	}
@@ -115,8 +105,7 @@ func TestHolderNeedsAQuorumOfAnswers(t *testing.T) {
 		settle(time.Second)
 		masters[0].SlowDown(time.Hour) // it does not answer
 		began := time.Now()
-		h, err := l.Holder(t.Context(), key)
-		must(t, err)
+		h := holderOf(t, l, key)
 		if !h.Held || h.ID != lock.ID() {
 			t.Errorf("with one master silent: %+v", h)
 		}
@@ -125,7 +114,7 @@ func TestHolderNeedsAQuorumOfAnswers(t *testing.T) {
 		}
 		must(t, lock.Verify(t.Context()))
 		masters[1].SlowDown(time.Hour)
-		_, err = l.Holder(t.Context(), key)
+		_, err := l.Holder(t.Context(), key)
 		onlyIs(t, err, redlock.ErrNoQuorum)
 		onlyIs(t, lock.Verify(t.Context()), redlock.ErrNoQuorum)
 		must(t, lock.Err()) // that they can't be asked does not end it

@@ -27,9 +27,7 @@ func (v victims) beside(t *testing.T, l *redlock.Locker, others func(ctx context
 	t.Helper()
 	var holds []*redlock.Lock
 	for _, ttl := range v.ttls {
-		lock, err := l.Acquire(t.Context(), fmt.Sprint("held:", ttl), ttl, redlock.AutoRenew())
-		must(t, err)
-		holds = append(holds, lock)
+		holds = append(holds, take(t, l, fmt.Sprint("held:", ttl), ttl, redlock.AutoRenew()))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})

@@ -16,11 +16,9 @@ func TestHolderReturnsThePublishedValue(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{Identity: "orders-7"})
 	value := "10.0.0.1:80\x00}/{" + strings.Repeat("x", 4000)
-	lock, err := l.Acquire(t.Context(), "leader", time.Minute, redlock.Published(value))
-	must(t, err)
+	lock := take(t, l, "leader", time.Minute, redlock.Published(value))
 	must(t, lock.Extend(t.Context(), time.Minute))
-	h, err := l.Holder(t.Context(), "leader")
-	must(t, err)
+	h := holderOf(t, l, "leader")
 	if h.Value != value || h.Token != lock.Token() || h.Token == 0 || h.Identity != "orders-7" || h.ID != lock.ID() {
 		t.Errorf("the lock has token %d and ID %s; Holder returned %d, %s, %s, %d bytes", lock.Token(), lock.ID(),
 			h.Token, h.ID, h.Identity, len(h.Value))
@@ -30,11 +28,9 @@ func TestHolderReturnsThePublishedValue(t *testing.T) {
 		t.Errorf("another: %v", err)
 	}
 	must(t, lock.Release(t.Context()))
-	plain, err := l.Acquire(t.Context(), "leader", time.Minute, redlock.Fenced())
-	must(t, err)
+	plain := take(t, l, "leader", time.Minute, redlock.Fenced())
 	defer func() { must(t, plain.Release(t.Context())) }()
-	h, err = l.Holder(t.Context(), "leader")
-	must(t, err)
+	h = holderOf(t, l, "leader")
 	if !h.Held || h.Token != 0 || h.Value != "" || plain.Token() <= lock.Token() {
 		t.Errorf("a lock that publishes nothing: %+v, tokens %d and then %d", h, lock.Token(), plain.Token())
 	}
@@ -52,8 +48,7 @@ func TestAPublishedTokenIsAboveTheCountersWhereverTheyAre(t *testing.T) {
 	for n := range 3 {
 		lock, err := l.TryAcquire(t.Context(), "leader", time.Minute, redlock.Published("me"))
 		must(t, err)
-		h, err := l.Holder(t.Context(), "leader")
-		must(t, err)
+		h := holderOf(t, l, "leader")
 		if lock.Token() <= uint64(far) || h.Token != lock.Token() {
 			t.Errorf("acquisition %d: token %d, published %d", n, lock.Token(), h.Token)
 		}

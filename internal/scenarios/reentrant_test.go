@@ -11,14 +11,6 @@ import (
 	"github.com/seed-624411e5/redlock/redlocktest"
 )
 
-// holdsOf returns the number of holds of key that a majority sees.
-func holdsOf(tb testing.TB, l *redlock.Locker) int {
-	tb.Helper()
-	h, err := l.Holder(tb.Context(), key)
-	must(tb, err)
-	return h.Holds
-}
-
 func TestS2ThreeAcquiresNeedThreeReleases(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
@@ -35,7 +27,7 @@ func TestS2ThreeAcquiresNeedThreeReleases(t *testing.T) {
 		}
 		is(t, try(t, other, key, redlock.Reentrant("job-1")), redlock.ErrHeld)
 		is(t, try(t, other, key), redlock.ErrHeld)
-		redistest.Eventually(t, promptly, func() bool { return holdsOf(t, other) == len(holds)-i },
+		redistest.Eventually(t, promptly, func() bool { return holderOf(t, other, key).Holds == len(holds)-i },
 			"the holds to be counted")
 		give(t, hold)
 	}
@@ -51,16 +43,12 @@ func TestAnAcquireUnderTheLocksContextIsReentrant(t *testing.T) {
 		type private struct{}
 		ctx := context.WithValue(outer.Context(t.Context()), private{}, 1) // as handed down by others
 		inner, err := l.TryAcquire(ctx, key, longTTL)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		must(t, err)
 		if inner.Owner() != outer.Owner() {
 			t.Errorf("%s: the inner hold is of another owner", name)
 		}
 		innermost, err := l.Acquire(inner.Context(ctx), key, longTTL, opt)
-		if err != nil {
-			t.Fatalf("%s: innermost: %v", name, err)
-		}
+		must(t, err)
 		give(t, innermost, inner)
 		must(t, outer.Verify(t.Context()))
 		is(t, try(t, l, key, redlock.Reentrant("somebody else")), redlock.ErrHeld)
@@ -131,7 +119,7 @@ func TestHazard29ARepeatedReleaseDoesNotFree(t *testing.T) {
 		must(t, first.Release(t.Context()))
 	}
 	must(t, second.Verify(t.Context()))
-	if n := holdsOf(t, l); n != 1 {
+	if n := holderOf(t, l, key).Holds; n != 1 {
 		t.Errorf("%d holds are left, want one", n)
 	}
 	is(t, try(t, l, key, redlock.Reentrant("other")), redlock.ErrHeld)

@@ -1,7 +1,6 @@
 package scenarios_test
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -116,22 +115,14 @@ func TestEveryKindOfLockWorksOverMutualTLS(t *testing.T) {
 			redlock.AutoRenew(),
 		},
 	} {
-		lock, err := locker.Acquire(within(t, promptly), name, longTTL, opts...)
-		must(t, err)
+		lock := take(t, locker, name, longTTL, opts...)
 		must(t, lock.Extend(within(t, promptly), longTTL))
 		must(t, lock.Release(t.Context()))
 	}
 	lock := acquire(t, locker, longTTL)
-	got := make(chan error, 1)
-	go func() {
-		next, err := locker.Acquire(within(t, promptly), key, longTTL)
-		if err == nil {
-			err = next.Release(context.WithoutCancel(t.Context()))
-		}
-		got <- err
-	}()
-	must(t, lock.Release(t.Context()))
-	must(t, <-got)
+	next := wait(t, within(t, promptly), locker, key, longTTL)
+	give(t, lock)
+	give(t, next.Get(t))
 }
 
 func TestTLSIsVerifiedInBothDirections(t *testing.T) {

@@ -128,6 +128,14 @@ func Try(tb testing.TB, locker *redlock.Locker, key string, opts ...redlock.Opti
 	return err
 }
 
+// HolderOf asks who holds a key.
+func HolderOf(tb testing.TB, l *redlock.Locker, key string) redlock.Holder {
+	tb.Helper()
+	h, err := l.Holder(tb.Context(), key)
+	Must(tb, err)
+	return h
+}
+
 // Sent is a Handover after its way to another process.
 func Sent(tb testing.TB, h redlock.Handover) redlock.Handover {
 	tb.Helper()
