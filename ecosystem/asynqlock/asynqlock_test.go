@@ -12,9 +12,12 @@ import (
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/ecosystem/asynqlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var must = locktest.Must
 
 func TestTasksWithOneKeyAreProcessedOneAtATime(t *testing.T) {
 	servers := redistest.StartN(t, 3)
@@ -23,13 +26,9 @@ func TestTasksWithOneKeyAreProcessedOneAtATime(t *testing.T) {
 		urls = append(urls, s.URL())
 	}
 	locker, err := redlock.Dial(t.Context(), urls, redlock.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
-		if err := locker.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
+		must(t, locker.Close(context.Background()))
 	})
 	middleware := asynqlock.OneAtATime(locker, time.Minute, func(task *asynq.Task) string {
 		return string(task.Payload())
@@ -54,9 +53,7 @@ func TestTasksWithOneKeyAreProcessedOneAtATime(t *testing.T) {
 	}
 	err = process("orders:42", func(context.Context) error {
 		for _, s := range servers {
-			if err := s.Client().FlushAll(t.Context()).Err(); err != nil {
-				t.Error(err)
-			}
+			must(t, s.Client().FlushAll(t.Context()).Err())
 		}
 		return nil
 	})
