@@ -9,11 +9,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/internal/redistest"
-	"github.com/seed-624411e5/redlock/internal/schedule"
 	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -33,8 +31,9 @@ func (quiet) Printf(context.Context, string, ...any) {}
 const patience = 10 * time.Second
 
 var (
-	must   = locktest.Must
-	within = locktest.Within
+	must    = locktest.Must
+	newLane = locktest.NewLane
+	within  = locktest.Within
 )
 
 const (
@@ -171,18 +170,6 @@ func ownAndThrough(t *testing.T, addr string, guard time.Duration) map[string]*s
 type receiver chan *lane.Call
 
 func (r receiver) Ended(c *lane.Call) { r <- c }
-
-// newLane makes a lane that is closed with the test; its goroutines have ended then.
-func newLane(tb testing.TB, master lane.Master) *lane.Lane {
-	tb.Helper()
-	var group errgroup.Group
-	queue := lane.New(master, group.Go, schedule.AfterFunc)
-	tb.Cleanup(func() {
-		queue.Close()
-		must(tb, group.Wait())
-	})
-	return queue
-}
 
 // ask performs one request that must be answered.
 func ask(tb testing.TB, m *single.Master, r single.Request) single.Reply {

@@ -8,22 +8,15 @@ import (
 
 	"github.com/hibiken/asynq"
 
-	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/ecosystem/asynqlock"
-	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
 
 // The task may be retried once, in a real asynq server. Its key is busy for more attempts than that. The task waits,
 // runs when the key is free, and never counts as failed. A task without any retry is archived.
 func TestABusyKeyUsesUpNoRetries(t *testing.T) {
-	redis := redistest.Start(t)
-	locker, err := redlock.Dial(t.Context(), []string{redis.URL()}, redlock.Options{})
-	must(t, err)
-	t.Cleanup(func() {
-		must(t, locker.Close(context.Background()))
-	})
-	held, err := locker.Acquire(t.Context(), "orders:42", time.Minute)
-	must(t, err)
+	servers, locker := locktest.Started(t, 1)
+	redis, held := servers[0], locktest.Take(t, locker, "orders:42", time.Minute)
 
 	var attempts, processed atomic.Int32
 	delay := asynqlock.RetryDelay(time.Millisecond, nil)

@@ -54,6 +54,7 @@ var (
 	ofSet        = locktest.OfSet
 	on           = locktest.On
 	onlyIs       = locktest.OnlyIs
+	over         = locktest.Over
 	pass         = locktest.Pass
 	refuseAll    = locktest.RefuseAll
 	runVirtual   = locktest.RunVirtual

@@ -75,6 +75,17 @@ type hooked struct {
 	stop atomic.Pointer[func()]
 }
 
+// onSecond calls f once, after the second time that the clock is read: the first is Err's, the second pass's.
+func (c *hooked) onSecond(f func()) {
+	var n atomic.Int32
+	c.stop.Store(new(func() {
+		if n.Add(1) == 2 {
+			c.stop.Store(nil)
+			f()
+		}
+	}))
+}
+
 func (c *hooked) Now() time.Duration {
 	now := c.clock.Now()
 	if f := c.stop.Load(); f != nil {
@@ -104,19 +115,8 @@ func TestTheNextWaiterTriesWhenTheNotifiedWaiterWasTaken(t *testing.T) {
 		l := lockerOver(t, all, redlock.Options{Clock: c})
 		q, first := newLine(t, l, 3)
 		pass(99 * time.Millisecond)
-		var n atomic.Int32
-		stop := func() {
-			if n.Add(1) == 2 { // the first is Err's, the second pass's
-				c.stop.Store(nil)
-				pass(2 * time.Millisecond)
-			}
-		}
-		c.stop.Store(&stop)
-		must(t, first.Release(t.Context()))
-		second := q.next(1)
-		if second.Owner() != first.Owner() {
-			t.Fatal("not passed on")
-		}
+		c.onSecond(func() { pass(2 * time.Millisecond) })
+		second := q.passed(first, 1)
 		pass(5 * time.Second)
 		acquires := masters[0].Count(single.Acquire)
 		must(t, second.Release(t.Context())) // a waiter of another process is called
@@ -150,22 +150,13 @@ func TestALockThatWasPassedOnNeedsNoAttention(t *testing.T) {
 		masters.Behave(nil)
 		pass(44 * time.Millisecond)
 		grace := first.Remaining() - 50*time.Millisecond
-		var n atomic.Int32
-		stop := func() {
-			if n.Add(1) == 2 { // the first is Err's, the second pass's, with the lock's mutex held
-				c.stop.Store(nil)
-				pass(grace) // now it begins
-				for range 1000 {
-					runtime.Gosched() // whoever is called for that waits for the mutex now
-				}
+		c.onSecond(func() { // with the lock's mutex held
+			pass(grace) // now it begins
+			for range 1000 {
+				runtime.Gosched() // whoever is called for that waits for the mutex now
 			}
-		}
-		c.stop.Store(&stop)
-		must(t, first.Release(t.Context()))
-		second := q.next(1)
-		if second.Owner() != first.Owner() {
-			t.Fatal("not passed on")
-		}
+		})
+		second := q.passed(first, 1)
 		pass(60 * time.Millisecond) // the first would be over by now
 		if n := masters.Holders(second.Owner()); second.Err() != nil || n != 3 {
 			t.Errorf("%d masters have the key of a lock that is held for another %v (%v)", n, second.Remaining(),

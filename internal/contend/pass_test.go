@@ -72,6 +72,17 @@ func (q *line) next(i int) *redlock.Lock {
 	}
 }
 
+// passed releases a lock, which has to be passed on to the i-th goroutine in the line.
+func (q *line) passed(lock *redlock.Lock, i int) *redlock.Lock {
+	q.t.Helper()
+	must(q.t, lock.Release(q.t.Context()))
+	next := q.next(i)
+	if next.Owner() != lock.Owner() {
+		q.t.Fatalf("the lock was not passed on to waiter %d", i)
+	}
+	return next
+}
+
 func TestAReleasedLockIsPassedOnWithoutAskingTheMasters(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
 		events := make(chan redlock.Event, 1000)
@@ -84,7 +95,7 @@ func TestAReleasedLockIsPassedOnWithoutAskingTheMasters(t *testing.T) {
 			pass(time.Millisecond)
 			must(t, first.Release(t.Context()))
 			is(t, first.Err(), redlock.ErrNotHeld)
-			if !errors.Is(context.Cause(ctx), redlock.ErrNotHeld) || !isDone(first) {
+			if !errors.Is(context.Cause(ctx), redlock.ErrNotHeld) || !over(first) {
 				t.Errorf("lock %d, which was passed on, goes on: %v", i-1, context.Cause(ctx))
 			}
 			must(t, first.Release(t.Context())) // again, and the next one keeps it
@@ -122,15 +133,6 @@ func TestAReleasedLockIsPassedOnWithoutAskingTheMasters(t *testing.T) {
 			t.Errorf("%d EventPass events, want 3", passes)
 		}
 	})
-}
-
-func isDone(k *redlock.Lock) bool {
-	select {
-	case <-k.Done():
-		return true
-	default:
-		return false
-	}
 }
 
 // In these cases the next holder has to get its lock from the masters, and then it has another owner value.
@@ -187,12 +189,7 @@ func TestALockIsPassedOnOnlyToAWaiterWhoseTTLCoversIt(t *testing.T) {
 		withLocker(t, 3, func(t *testing.T, _ fakes, l *redlock.Locker) {
 			q, first := newLine(t, l, 2)
 			q.add(ttl)
-			must(t, first.Release(t.Context()))
-			second := q.next(1)
-			if second.Owner() != first.Owner() {
-				t.Error("the lock was not passed on to a waiter with the same ttl")
-			}
-			must(t, second.Release(t.Context()))
+			must(t, q.passed(first, 1).Release(t.Context()))
 			if third := q.next(2); third.Owner() == first.Owner() {
 				t.Errorf("a lock of %v was passed on to one that asks for %v", passTTL, ttl)
 			}
@@ -270,12 +267,7 @@ func TestStragglersOfALockThatWasPassedOnAreReleased(t *testing.T) {
 		if fourth.Owner() != third.Owner() || masters[2].Holder() != "" {
 			t.Fatalf("the third master is not late, or %s was not passed on", third.ID())
 		}
-		must(t, fourth.Release(t.Context()))
-		fifth := q.next(4)
-		if fifth.Owner() != third.Owner() {
-			t.Error("the lock was not passed on twice")
-		}
-		must(t, fifth.Release(t.Context()))
+		must(t, q.passed(fourth, 4).Release(t.Context()))
 		settle(time.Second)
 		masters.AllFree(t)
 	})
@@ -331,11 +323,7 @@ func TestAPassedLockIsRenewedAndLapsesLikeAnyOther(t *testing.T) {
 			masters := newFakes(3)
 			l := masters.Locker(t, redlock.Options{})
 			q, first := newLine(t, l, 3, tt.opts...)
-			must(t, first.Release(t.Context()))
-			second := q.next(1)
-			if second.Owner() != first.Owner() {
-				t.Fatal("the lock was not passed on")
-			}
+			second := q.passed(first, 1)
 			began := time.Now()
 			select {
 			case <-second.Done():

@@ -10,4 +10,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var must = locktest.Must
+var (
+	must    = locktest.Must
+	newLane = locktest.NewLane
+)

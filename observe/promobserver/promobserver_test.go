@@ -107,9 +107,7 @@ func TestMetricsTellTheLifeOfLocksOnRealMasters(t *testing.T) {
 	released := reading(t, registry, "redlock_votes_total", "op=release")
 	lost, err := locker.Acquire(ctx, "b", time.Minute)
 	must(t, err)
-	for _, s := range servers {
-		must(t, s.Client().FlushAll(ctx).Err())
-	}
+	locktest.TellAll(t, servers, "flushall")
 	if err := lost.Extend(ctx, time.Minute); err == nil {
 		t.Fatal("extended a lost lock")
 	}

@@ -49,9 +49,7 @@ func TestTheLifeOfALockIsLoggedAtItsLevels(t *testing.T) {
 	must(t, servers[1].Restart())
 	lost, err := locker.Acquire(t.Context(), "orders:43", time.Minute)
 	must(t, err)
-	for _, s := range servers {
-		must(t, s.Client().FlushAll(t.Context()).Err())
-	}
+	locktest.TellAll(t, servers, "flushall")
 	if err := lost.Extend(t.Context(), time.Minute); err == nil {
 		t.Fatal("extended a lost lock")
 	}
