@@ -87,28 +87,21 @@ func TestHazard11OneMastersErrorIsNotTheRounds(t *testing.T) {
 		single.ErrDown,
 	} {
 		withLocker(t, 5, func(t *testing.T, masters fakes, l *redlock.Locker) {
-			failing := func(n int) {
-				for i, m := range masters {
-					m.Behave(nil)
-					if i < n {
-						m.Behave(func(*single.Request) act { return act{Err: fmt.Errorf("one master: %w", leaky)} })
-					}
-				}
-			}
-			failing(2)
+			fails := func(*single.Request) act { return act{Err: fmt.Errorf("one master: %w", leaky)} }
+			masters[:2].Behave(fails)
 			lock, err := l.TryAcquire(t.Context(), key, longTTL)
 			must(t, err)
 			must(t, lock.Extend(t.Context(), longTTL))
 			must(t, lock.Release(t.Context()))
 
-			failing(3)
+			masters[:3].Behave(fails)
 			_, err = l.TryAcquire(t.Context(), key, longTTL)
 			onlyIs(t, err, redlock.ErrNoQuorum)
 			isNot(t, err, single.ErrDown)
 			if !strings.Contains(err.Error(), leaky.Error()) {
 				t.Errorf("%v does not have the masters' error", err)
 			}
-			failing(0)
+			masters.Behave(nil)
 		})
 	}
 }
@@ -116,13 +109,8 @@ func TestHazard11OneMastersErrorIsNotTheRounds(t *testing.T) {
 // One refusal in an outage is not "held": it would send an operator to look for a holder.
 func TestHazard11ARefusalInAnOutageIsNotHeld(t *testing.T) {
 	withLocker(t, 5, func(t *testing.T, masters fakes, l *redlock.Locker) {
-		for i, m := range masters {
-			if i < 3 {
-				m.Behave(func(*single.Request) act { return act{Err: errors.New("connection refused")} })
-			} else {
-				m.Take("somebody", longTTL)
-			}
-		}
+		masters[:3].Behave(refuseAll)
+		masters[3:].Take("somebody", longTTL)
 		_, err := l.TryAcquire(t.Context(), key, longTTL)
 		onlyIs(t, err, redlock.ErrNoQuorum)
 		masters.Behave(nil)
@@ -140,25 +128,19 @@ func TestHazard12CancelledExhaustedAndHeldAreDifferentErrors(t *testing.T) {
 		_, err = l.Acquire(t.Context(), key, longTTL, redlock.MaxAttempts(3))
 		onlyIs(t, err, redlock.ErrHeld)
 
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err = l.Acquire(ctx, key, longTTL)
+		_, err = l.Acquire(within(t, time.Second), key, longTTL)
 		onlyIs(t, err, redlock.ErrHeld, context.DeadlineExceeded)
 
-		ctx, cancel = context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		_, err = l.Acquire(ctx, key, longTTL)
 		onlyIs(t, err, redlock.ErrHeld, context.Canceled)
 
 		masters.Behave(func(*single.Request) act { return act{Lost: true} })
-		ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		_, err = l.TryAcquire(ctx, key, longTTL) // nobody has said anything yet
+		_, err = l.TryAcquire(within(t, time.Millisecond), key, longTTL) // nobody has said anything yet
 		onlyIs(t, err, context.DeadlineExceeded)
 
-		ctx, cancel = context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		_, err = l.Acquire(ctx, key, longTTL)
+		_, err = l.Acquire(within(t, 5*time.Second), key, longTTL)
 		onlyIs(t, err, redlock.ErrNoQuorum, context.DeadlineExceeded)
 		masters.Behave(nil)
 	})

@@ -14,6 +14,14 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
+// pending fails the test unless so many releases are pending.
+func pending(t *testing.T, l *redlock.Locker, want int) {
+	t.Helper()
+	if n := l.Pending(); n != want {
+		t.Errorf("%d releases are pending, want %d", n, want)
+	}
+}
+
 // A master does not answer an acquisition and loses releases. Its orphan is gone soon after it answers again: within
 // two intervals, and the request that is under way.
 func TestAnOrphanLivesForAtMostTwoIntervals(t *testing.T) {
@@ -31,13 +39,9 @@ func TestAnOrphanLivesForAtMostTwoIntervals(t *testing.T) {
 			}
 			masters[2].Behave(nil)
 			settle(2*janitor.Interval + timeout)
-			if held := masters[2].Holder(); held != "" {
-				t.Errorf("after two intervals %q still has the key", held)
-			}
+			masters[2:].AllFree(t)
 			settle(2 * janitor.Interval)
-			if n := l.Pending(); n != 0 {
-				t.Errorf("%d releases are still pending", n)
-			}
+			pending(t, l, 0)
 		})
 	}
 }
@@ -61,12 +65,8 @@ func TestAnAcquireThatLandsAfterItsReleaseIsReleasedAgain(t *testing.T) {
 		settle(10*time.Second - time.Millisecond)
 		running.Store(true)
 		settle(time.Second)
-		if held := masters[2].Holder(); held != "" {
-			t.Errorf("%q has the key", held)
-		}
-		if n := l.Pending(); n != 0 {
-			t.Errorf("%d releases are still pending", n)
-		}
+		masters[2:].AllFree(t)
+		pending(t, l, 0)
 	})
 }
 
@@ -94,9 +94,7 @@ func TestTheJanitorLooksForALateRepairForTheTTLOfTheRepair(t *testing.T) {
 		must(t, lock.Extend(t.Context(), time.Hour))
 		must(t, lock.Release(t.Context()))
 		settle(lands + 2*cutOff)
-		if held := masters[2].Holder(); held != "" {
-			t.Errorf("%q has the key, for an hour", held)
-		}
+		masters[2:].AllFree(t)
 	})
 }
 
@@ -107,13 +105,9 @@ func TestPendingReleasesLapseWithTheTTL(t *testing.T) {
 		masters[2].Behave(on(single.Release, act{Err: errors.New("broken")}))
 		must(t, lock.Release(t.Context()))
 		settle(9 * time.Second)
-		if n := l.Pending(); n != 1 {
-			t.Errorf("%d pending releases while the ttl lasts, want 1", n)
-		}
+		pending(t, l, 1)
 		settle(2 * time.Second)
-		if n := l.Pending(); n != 0 {
-			t.Errorf("%d pending releases after the ttl", n)
-		}
+		pending(t, l, 0)
 		before := masters.Asked()
 		settle(time.Hour)
 		if n := masters.Asked() - before; n != 0 {
@@ -141,9 +135,7 @@ func TestAMasterThatIsDownIsNotFloodedWithPendingReleases(t *testing.T) {
 		}
 		masters[2].Behave(nil)
 		settle(5 * time.Second)
-		if n := l.Pending(); n != 0 {
-			t.Errorf("%d pending releases when the master is back", n)
-		}
+		pending(t, l, 0)
 	})
 }
 
@@ -155,8 +147,7 @@ func TestCloseDrainsTheJanitor(t *testing.T) {
 		must(t, lock.Release(t.Context()))
 		time.AfterFunc(time.Minute, func() { masters[2].Behave(nil) })
 		began := time.Now()
-		ctx := within(t, time.Hour)
-		must(t, l.Close(ctx))
+		must(t, l.Close(within(t, time.Hour)))
 		if took := time.Since(began); took < time.Minute || took > time.Minute+2*janitor.Interval {
 			t.Errorf("Close took %v, the master was back after a minute", took)
 		}
@@ -178,9 +169,7 @@ func TestPendingReleasesOfTheGreatestTTLDoNotLapse(t *testing.T) {
 		settle(time.Minute)
 		masters[2].Behave(nil)
 		settle(time.Minute)
-		if held := masters[2].Holder(); held != "" {
-			t.Errorf("%q has the key for 292 years", held)
-		}
+		masters[2:].AllFree(t)
 	})
 }
 

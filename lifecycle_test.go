@@ -3,7 +3,6 @@ package redlock_test
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,26 +71,20 @@ func TestAllMethodsMayBeCalledAtOnce(t *testing.T) {
 	l := masters.Locker(t, redlock.Options{})
 	for range 20 {
 		lock := acquire(t, l, longTTL, redlock.AutoRenew())
-		var all sync.WaitGroup
-		for i := range 16 {
-			all.Go(func() {
-				if i%4 == 0 {
-					if err := lock.Release(t.Context()); err != nil {
-						t.Errorf("Release: %v", err)
-					}
-				}
-				// An extension that a newer one overtakes while it waits for its turn has not been confirmed.
-				if err := lock.Extend(t.Context(), longTTL); err != nil && !errors.Is(err, redlock.ErrNotHeld) &&
-					!errors.Is(err, redlock.ErrNoQuorum) {
-					t.Errorf("Extend: %v", err)
-				}
-				if lock.Remaining() == 0 && lock.Err() == nil { // in this order: it may be released between the two
-					t.Error("held for no time at all")
-				}
-				_, _, _ = lock.Until(), lock.Context(t.Context()).Err(), over(lock)
-			})
-		}
-		all.Wait()
+		concurrently(16, func(i int) {
+			if i%4 == 0 {
+				is(t, lock.Release(t.Context()), nil)
+			}
+			// An extension that a newer one overtakes while it waits for its turn has not been confirmed.
+			if err := lock.Extend(t.Context(), longTTL); err != nil && !errors.Is(err, redlock.ErrNotHeld) &&
+				!errors.Is(err, redlock.ErrNoQuorum) {
+				t.Errorf("Extend: %v", err)
+			}
+			if lock.Remaining() == 0 && lock.Err() == nil { // in this order: it may be released between the two
+				t.Error("held for no time at all")
+			}
+			_, _, _ = lock.Until(), lock.Context(t.Context()).Err(), over(lock)
+		})
 		is(t, lock.Err(), redlock.ErrNotHeld)
 	}
 	closeLocker(t, l)
@@ -212,8 +205,7 @@ func TestCloseGivesUpWithItsContext(t *testing.T) {
 		work, end := context.WithCancel(lock.Context(t.Context()))
 		defer end()
 		settle(time.Second)
-		ctx := within(t, time.Second)
-		err := l.Close(ctx)
+		err := l.Close(within(t, time.Second))
 		is(t, err, context.DeadlineExceeded)
 		select {
 		case <-work.Done():
@@ -308,19 +300,15 @@ func TestExtensionsThatWaitForTheConfigurationShareTheNextOne(t *testing.T) {
 			m.SlowDown(slow)
 		}
 		began := time.Now()
-		var callers sync.WaitGroup
-		for i := range 8 {
-			callers.Go(func() {
-				calls, ttl := 0, longTTL+time.Duration(i)*time.Second
-				must(t, lock.ExtendAsOf(ttl, func(context.Context) (time.Duration, error) {
-					if calls++; calls > 1 {
-						<-time.After(time.Millisecond) // until each of them is here
-					}
-					return time.Since(began) + time.Hour, nil
-				}))
-			})
-		}
-		callers.Wait()
+		concurrently(8, func(i int) {
+			calls, ttl := 0, longTTL+time.Duration(i)*time.Second
+			must(t, lock.ExtendAsOf(ttl, func(context.Context) (time.Duration, error) {
+				if calls++; calls > 1 {
+					<-time.After(time.Millisecond) // until each of them is here
+				}
+				return time.Since(began) + time.Hour, nil
+			}))
+		})
 		if took := time.Since(began); took > 3*slow {
 			t.Errorf("8 extensions took %v, and each master answers after %v", took, slow)
 		}

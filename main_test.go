@@ -28,38 +28,39 @@ type (
 )
 
 var (
-	acquire     = locktest.Acquire
-	away        = locktest.Away
-	bubble      = locktest.Bubble
-	closeLocker = locktest.CloseLocker
-	cut         = locktest.Cut
-	dial        = locktest.Dial
-	guards      = locktest.Guards
-	having      = locktest.Having
-	holders     = locktest.Holders
-	inMemory    = locktest.InMemory
-	is          = locktest.Is
-	isNot       = locktest.IsNot
-	joint       = locktest.Joint
-	lockerOver  = locktest.LockerOver
-	must        = locktest.Must
-	newClock    = locktest.NewClock
-	newFake     = locktest.NewFake
-	newFakes    = locktest.NewFakes
-	ofSet       = locktest.OfSet
-	on          = locktest.On
-	onlyIs      = locktest.OnlyIs
-	over        = locktest.Over
-	pass        = locktest.Pass
-	refuseAll   = locktest.RefuseAll
-	refused     = locktest.Refused
-	runVirtual  = locktest.RunVirtual
-	settle      = locktest.Settle
-	urls        = locktest.URLs
-	wait        = locktest.Wait
-	withLocker  = locktest.WithLocker
-	within      = locktest.Within
-	wrapEach    = locktest.WrapEach
+	acquire      = locktest.Acquire
+	away         = locktest.Away
+	bubble       = locktest.Bubble
+	closeLocker  = locktest.CloseLocker
+	concurrently = locktest.Concurrently
+	cut          = locktest.Cut
+	dial         = locktest.Dial
+	guards       = locktest.Guards
+	having       = locktest.Having
+	holders      = locktest.Holders
+	inMemory     = locktest.InMemory
+	is           = locktest.Is
+	isNot        = locktest.IsNot
+	joint        = locktest.Joint
+	lockerOver   = locktest.LockerOver
+	must         = locktest.Must
+	newClock     = locktest.NewClock
+	newFake      = locktest.NewFake
+	newFakes     = locktest.NewFakes
+	ofSet        = locktest.OfSet
+	on           = locktest.On
+	onlyIs       = locktest.OnlyIs
+	over         = locktest.Over
+	pass         = locktest.Pass
+	refuseAll    = locktest.RefuseAll
+	refused      = locktest.Refused
+	runVirtual   = locktest.RunVirtual
+	settle       = locktest.Settle
+	urls         = locktest.URLs
+	wait         = locktest.Wait
+	withLocker   = locktest.WithLocker
+	within       = locktest.Within
+	wrapEach     = locktest.WrapEach
 )
 
 // The limits of the package.

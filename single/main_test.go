@@ -2,7 +2,6 @@ package single_test
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -31,9 +30,10 @@ func (quiet) Printf(context.Context, string, ...any) {}
 const patience = 10 * time.Second
 
 var (
-	must    = locktest.Must
-	newLane = locktest.NewLane
-	within  = locktest.Within
+	concurrently = locktest.Concurrently
+	must         = locktest.Must
+	newLane      = locktest.NewLane
+	within       = locktest.Within
 )
 
 const (
@@ -86,14 +86,10 @@ func direct(t *testing.T, opt *redis.Options, conns int) *single.Master {
 		t.Fatal("go-redis carries everything")
 	}
 	for single.IdleConnections(m) < conns {
-		var wg sync.WaitGroup
-		for range conns {
-			wg.Go(func() {
-				_, err := m.Ask(t.Context(), inspect("key"))
-				must(t, err)
-			})
-		}
-		wg.Wait()
+		concurrently(conns, func(int) {
+			_, err := m.Ask(t.Context(), inspect("key"))
+			must(t, err)
+		})
 	}
 	return m
 }

@@ -180,33 +180,29 @@ func TestEachRequestGetsItsOwnReply(t *testing.T) {
 			opt := &redis.Options{Addr: "moody:6379", Dialer: f.dial, PoolSize: 1 + seed%5}
 			m, err := single.Open(opt, single.Options{})
 			must(t, err)
-			var wg sync.WaitGroup
 			var mu sync.Mutex
-			for who := range 8 {
-				wg.Go(func() {
-					for n := range 40 {
-						batch := make([]*single.Call, 1+f.draw(5))
-						for i := range batch {
-							batch[i] = &single.Call{Request: new(inspect(fmt.Sprintf("key-%d-%d-%d", who, n, i)))}
+			concurrently(8, func(who int) {
+				for n := range 40 {
+					batch := make([]*single.Call, 1+f.draw(5))
+					for i := range batch {
+						batch[i] = &single.Call{Request: new(inspect(fmt.Sprintf("key-%d-%d-%d", who, n, i)))}
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+f.draw(80))*time.Millisecond)
+					m.Do(ctx, batch)
+					cancel()
+					for _, c := range batch {
+						if c.Err != nil {
+							continue
 						}
-						ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+f.draw(80))*time.Millisecond)
-						m.Do(ctx, batch)
-						cancel()
-						for _, c := range batch {
-							if c.Err != nil {
-								continue
-							}
-							mu.Lock()
-							answered++
-							mu.Unlock()
-							if key := c.Request.Keys[0]; c.Reply.Holder != key || c.Reply.Key != key {
-								t.Errorf("seed %d: %s is answered with %+v", seed, key, c.Reply)
-							}
+						mu.Lock()
+						answered++
+						mu.Unlock()
+						if key := c.Request.Keys[0]; c.Reply.Holder != key || c.Reply.Key != key {
+							t.Errorf("seed %d: %s is answered with %+v", seed, key, c.Reply)
 						}
 					}
-				})
-			}
-			wg.Wait()
+				}
+			})
 			must(t, m.Close())
 			<-time.After(time.Second) // the master ends
 		})

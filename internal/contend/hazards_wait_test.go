@@ -21,8 +21,7 @@ import (
 // gets acquires within d, or fails.
 func gets(t *testing.T, l *redlock.Locker, k string, d time.Duration, opts ...redlock.Option) *redlock.Lock {
 	t.Helper()
-	ctx := within(t, d)
-	lock, err := l.Acquire(ctx, k, longTTL, opts...)
+	lock, err := l.Acquire(within(t, d), k, longTTL, opts...)
 	if err != nil {
 		t.Fatalf("%q, which is free, was not acquired within %v: %v", k, d, err)
 	}

@@ -36,6 +36,7 @@ var (
 	calls        = locktest.Calls
 	closeLocker  = locktest.CloseLocker
 	closesAtLast = locktest.ClosesAtLast
+	concurrently = locktest.Concurrently
 	dial         = locktest.Dial
 	errSilent    = locktest.ErrSilent
 	everywhere   = locktest.Everywhere

@@ -220,22 +220,18 @@ func TestCountersDoNotRunAwayFromTheClock(t *testing.T) {
 			masters.Behave(memmaster.Always(memmaster.Fate{Before: way, After: way}))
 			l := memLocker(t, masters)
 			began, n := time.Now(), 0
-			var group sync.WaitGroup
-			for range goroutines {
-				group.Go(func() {
-					for time.Since(began) < 3*time.Second {
-						lock, err := l.Acquire(context.Background(), key, 10*time.Second, redlock.Fenced())
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						n++
-						must(t, lock.Extend(context.Background(), 10*time.Second))
-						must(t, lock.Release(context.Background()))
+			concurrently(goroutines, func(int) {
+				for time.Since(began) < 3*time.Second {
+					lock, err := l.Acquire(context.Background(), key, 10*time.Second, redlock.Fenced())
+					if err != nil {
+						t.Error(err)
+						return
 					}
-				})
-			}
-			group.Wait()
+					n++
+					must(t, lock.Extend(context.Background(), 10*time.Second))
+					must(t, lock.Release(context.Background()))
+				}
+			})
 			ahead := int64(masters[0].Counter(key)) - time.Now().UnixMicro()
 			if ahead > 50_000 {
 				t.Errorf("%d goroutines: after %d locks in 3s, each extended, the counter is %v ahead of the clock",

@@ -186,52 +186,48 @@ func TestPassingOnWhileEverythingIsCalledAtOnce(t *testing.T) {
 	l := redlocktest.New(t, redlocktest.Count(3)).Locker(t, redlock.Options{})
 	var inside, passed atomic.Int32
 	last := ""
-	var all sync.WaitGroup
-	for n := range 12 {
-		all.Go(func() {
-			for i := range 150 {
-				ttl := longTTL
-				var opts []redlock.Option
-				switch (n + i) % 6 {
-				case 1:
-					opts = append(opts, redlock.AutoRenew())
-				case 2:
-					opts = append(opts, redlock.MaxHold(longTTL))
-				case 3:
-					ttl = longTTL / 2
-				case 4:
-					opts = append(opts, redlock.RetryEvery(time.Minute))
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+(n*i)%50)*time.Millisecond)
-				k, err := l.Acquire(ctx, key, ttl, opts...)
-				if err != nil {
-					cancel()
-					continue
-				}
-				if inside.Add(1) != 1 {
-					t.Error("two goroutines hold the lock")
-				}
-				if k.Owner() == last {
-					passed.Add(1)
-				}
-				last = k.Owner()
-				var users sync.WaitGroup
-				users.Go(func() { <-k.Done() })
-				users.Go(func() { _ = k.Verify(context.Background()) })
-				users.Go(func() { _ = k.Context(context.Background()).Err(); _ = k.Remaining(); _ = k.Until() })
-				if i%7 == 0 {
-					users.Go(func() { _ = k.Extend(context.Background(), longTTL) })
-				}
-				inside.Add(-1)
-				for range 3 {
-					users.Go(func() { _ = k.Release(context.Background()) })
-				}
-				users.Wait()
-				cancel()
+	concurrently(12, func(n int) {
+		for i := range 150 {
+			ttl := longTTL
+			var opts []redlock.Option
+			switch (n + i) % 6 {
+			case 1:
+				opts = append(opts, redlock.AutoRenew())
+			case 2:
+				opts = append(opts, redlock.MaxHold(longTTL))
+			case 3:
+				ttl = longTTL / 2
+			case 4:
+				opts = append(opts, redlock.RetryEvery(time.Minute))
 			}
-		})
-	}
-	all.Wait()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+(n*i)%50)*time.Millisecond)
+			k, err := l.Acquire(ctx, key, ttl, opts...)
+			if err != nil {
+				cancel()
+				continue
+			}
+			if inside.Add(1) != 1 {
+				t.Error("two goroutines hold the lock")
+			}
+			if k.Owner() == last {
+				passed.Add(1)
+			}
+			last = k.Owner()
+			var users sync.WaitGroup
+			users.Go(func() { <-k.Done() })
+			users.Go(func() { _ = k.Verify(context.Background()) })
+			users.Go(func() { _ = k.Context(context.Background()).Err(); _ = k.Remaining(); _ = k.Until() })
+			if i%7 == 0 {
+				users.Go(func() { _ = k.Extend(context.Background(), longTTL) })
+			}
+			inside.Add(-1)
+			for range 3 {
+				users.Go(func() { _ = k.Release(context.Background()) })
+			}
+			users.Wait()
+			cancel()
+		}
+	})
 	if passed.Load() == 0 {
 		t.Error("no lock was passed on: this test shows nothing")
 	}

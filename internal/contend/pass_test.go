@@ -303,8 +303,7 @@ func TestCloseEndsAPassedLockWhenItsContextEnds(t *testing.T) {
 		q, first := newLine(t, l, 2)
 		must(t, first.Release(t.Context()))
 		second := q.next(1)
-		ctx := within(t, time.Second)
-		is(t, l.Close(ctx), context.DeadlineExceeded)
+		is(t, l.Close(within(t, time.Second)), context.DeadlineExceeded)
 		is(t, second.Err(), redlock.ErrClosed)
 	})
 }

@@ -351,8 +351,7 @@ func TestAWaiterThatAsksInTheLastMillisecondOfAKeptKeyAsksAgain(t *testing.T) {
 			must(t, err)
 			must(t, lock.Release(t.Context()))
 			other := masters.Locker(t, redlock.Options{})
-			ctx := within(t, kept/2)
-			_, err = other.Acquire(ctx, key, longTTL, redlock.RetryEvery(time.Hour)) // now it listens
+			_, err = other.Acquire(within(t, kept/2), key, longTTL, redlock.RetryEvery(time.Hour)) // now it listens
 			is(t, err, redlock.ErrHeld)
 			pass(time.Until(began.Add(at)))
 			w := wait(t, t.Context(), other, key, longTTL, redlock.RetryEvery(time.Hour))

@@ -265,9 +265,7 @@ func TestALockerAnnouncesNoGenerationThatWouldStopItself(t *testing.T) {
 				t.Errorf("%v does not name both generations", err)
 			}
 		}
-		if n := masters.Asked(); n != 0 {
-			t.Errorf("masters were asked %d times", n)
-		}
+		masters.NotAsked(t)
 		must(t, l.Announce(t.Context(), 4))
 		must(t, otherKey(t, l, "a").Release(t.Context()))
 		must(t, never.Announce(t.Context(), 5))

@@ -250,9 +250,7 @@ func TestAClosedLockerAnnouncesNothing(t *testing.T) {
 		is(t, l.Announce(t.Context(), 2), redlock.ErrClosed)
 		_, err = l.Acquire(t.Context(), key, longTTL)
 		is(t, err, redlock.ErrClosed)
-		if n := masters.Asked(); n != 0 {
-			t.Errorf("masters were asked %d times", n)
-		}
+		masters.NotAsked(t)
 	})
 }
 

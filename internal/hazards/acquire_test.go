@@ -274,31 +274,27 @@ func TestHazard13ConcurrentHoldsShareNothing(t *testing.T) {
 	_, l := started(t, 3)
 	var inside, most atomic.Int32
 	var owners sync.Map
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			for range 5 {
-				lock, err := l.Acquire(t.Context(), key, longTTL)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				most.Store(max(most.Load(), inside.Add(1)))
-				if _, used := owners.LoadOrStore(lock.Owner(), true); used {
-					t.Errorf("owner %s belongs to another lock", lock.Owner())
-				}
-				if err := lock.Err(); err != nil {
-					t.Errorf("another owner's release ended this hold: %v", err)
-				}
-				inside.Add(-1)
-				owners.Delete(lock.Owner())
-				if err := lock.Release(t.Context()); err != nil {
-					t.Error(err)
-				}
+	concurrently(8, func(int) {
+		for range 5 {
+			lock, err := l.Acquire(t.Context(), key, longTTL)
+			if err != nil {
+				t.Error(err)
+				return
 			}
-		})
-	}
-	all.Wait()
+			most.Store(max(most.Load(), inside.Add(1)))
+			if _, used := owners.LoadOrStore(lock.Owner(), true); used {
+				t.Errorf("owner %s belongs to another lock", lock.Owner())
+			}
+			if err := lock.Err(); err != nil {
+				t.Errorf("another owner's release ended this hold: %v", err)
+			}
+			inside.Add(-1)
+			owners.Delete(lock.Owner())
+			if err := lock.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 	if most.Load() != 1 {
 		t.Errorf("%d holders at once", most.Load())
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -73,20 +72,16 @@ func TestATryOfANewLockerWaitsForItsConnections(t *testing.T) {
 				}
 				l := lockerOver(t, all, redlock.Options{Clock: newClock()})
 				began := time.Now()
-				var tries sync.WaitGroup
-				for i := range 10 {
-					tries.Go(func() {
-						_, err := tryOnce(t.Context(), l, fmt.Sprint("free:", i), ttl, opts)
-						took := time.Since(began).Milliseconds()
-						if (err == nil) != tt.wins || err != nil && !errors.Is(err, redlock.ErrNoQuorum) {
-							t.Errorf("try %d: %v", i, err)
-						}
-						if took < int64(tt.from) || took > int64(tt.to) {
-							t.Errorf("try %d took %d ms, want %d to %d ms", i, took, tt.from, tt.to)
-						}
-					})
-				}
-				tries.Wait()
+				concurrently(10, func(i int) {
+					_, err := tryOnce(t.Context(), l, fmt.Sprint("free:", i), ttl, opts)
+					took := time.Since(began).Milliseconds()
+					if (err == nil) != tt.wins || err != nil && !errors.Is(err, redlock.ErrNoQuorum) {
+						t.Errorf("try %d: %v", i, err)
+					}
+					if took < int64(tt.from) || took > int64(tt.to) {
+						t.Errorf("try %d took %d ms, want %d to %d ms", i, took, tt.from, tt.to)
+					}
+				})
 				settle(5 * time.Second)
 			})
 		}

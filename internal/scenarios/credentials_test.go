@@ -198,20 +198,16 @@ func TestALockOutlivesTheCredentialsItWasTakenWith(t *testing.T) {
 // while the servers refuse every new connection. No call may report success, and held stays as it is.
 func refusedWithTheOldToken(t *testing.T, a *account, locker *redlock.Locker, held *redlock.Lock) {
 	t.Helper()
-	var group sync.WaitGroup
-	for range 16 {
-		group.Go(func() {
-			if lock, err := locker.TryAcquire(within(t, promptly), "free", longTTL); err == nil {
-				t.Errorf("%q was granted by masters that refuse this user", lock.Key())
-			} else if !errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, redlock.ErrHeld) {
-				t.Errorf("TryAcquire: %v, want ErrNoQuorum", err)
-			}
-			if err := held.Extend(within(t, promptly), longTTL); err == nil || errors.Is(err, redlock.ErrNotHeld) {
-				t.Errorf("Extend: %v, want an error, but the lock is still held", err)
-			}
-		})
-	}
-	group.Wait()
+	concurrently(16, func(int) {
+		if lock, err := locker.TryAcquire(within(t, promptly), "free", longTTL); err == nil {
+			t.Errorf("%q was granted by masters that refuse this user", lock.Key())
+		} else if !errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, redlock.ErrHeld) {
+			t.Errorf("TryAcquire: %v, want ErrNoQuorum", err)
+		}
+		if err := held.Extend(within(t, promptly), longTTL); err == nil || errors.Is(err, redlock.ErrNotHeld) {
+			t.Errorf("Extend: %v, want an error, but the lock is still held", err)
+		}
+	})
 	must(t, held.Err())
 	for _, s := range a.servers {
 		if n, err := s.Client().Exists(t.Context(), "free").Result(); n != 0 || err != nil {

@@ -33,6 +33,7 @@ var (
 	calls        = locktest.Calls
 	closeLocker  = locktest.CloseLocker
 	closesAtLast = locktest.ClosesAtLast
+	concurrently = locktest.Concurrently
 	demote       = locktest.Demote
 	dial         = locktest.Dial
 	dialJoint    = locktest.DialJoint
@@ -54,6 +55,7 @@ var (
 	onlyIs       = locktest.OnlyIs
 	over         = locktest.Over
 	pass         = locktest.Pass
+	refused      = locktest.Refused
 	runVirtual   = locktest.RunVirtual
 	sent         = locktest.Sent
 	setByHand    = locktest.SetByHand

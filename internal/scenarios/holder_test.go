@@ -1,7 +1,6 @@
 package scenarios_test
 
 import (
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -166,9 +165,7 @@ func TestHolderRefusesBadArguments(t *testing.T) {
 	is(t, err, redlock.ErrInvalid)
 	_, err = l.Holder(nil, key) //nolint:staticcheck // what it refuses
 	is(t, err, redlock.ErrInvalid)
-	if n := masters.Asked(); n != 0 {
-		t.Errorf("the masters got %d requests", n)
-	}
+	masters.NotAsked(t)
 	closeLocker(t, l)
 	_, err = l.Holder(t.Context(), key)
 	is(t, err, redlock.ErrClosed)
@@ -181,19 +178,15 @@ func TestVerifyDelaysNoOtherOperation(t *testing.T) {
 		lock := acquire(t, masters.Locker(t, redlock.Options{}), 2*time.Second, redlock.AutoRenew())
 		masters.Behave(away(20 * time.Millisecond)) // of a request timeout of 100 ms
 		end := time.Now().Add(4 * time.Second)
-		var wg sync.WaitGroup
 		var failed atomic.Int32
-		for range 10 {
-			wg.Go(func() {
-				for time.Now().Before(end) {
-					if lock.Verify(t.Context()) != nil {
-						failed.Add(1)
-						<-time.After(time.Millisecond)
-					}
+		concurrently(10, func(int) {
+			for time.Now().Before(end) {
+				if lock.Verify(t.Context()) != nil {
+					failed.Add(1)
+					<-time.After(time.Millisecond)
 				}
-			})
-		}
-		wg.Wait()
+			}
+		})
 		if n := failed.Load(); n > 0 || lock.Err() != nil {
 			t.Errorf("%d times not verified; the lock: %v", n, lock.Err())
 		}

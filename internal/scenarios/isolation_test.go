@@ -61,15 +61,11 @@ func (v victims) beside(t *testing.T, l *redlock.Locker, others func(ctx context
 // crowd calls do again and again in n goroutines until ctx ends. Each goroutine has a number.
 func crowd(n int, do func(ctx context.Context, i int)) func(context.Context) {
 	return func(ctx context.Context) {
-		var all sync.WaitGroup
-		for i := range n {
-			all.Go(func() {
-				for ctx.Err() == nil {
-					do(ctx, i)
-				}
-			})
-		}
-		all.Wait()
+		concurrently(n, func(i int) {
+			for ctx.Err() == nil {
+				do(ctx, i)
+			}
+		})
 	}
 }
 

@@ -228,18 +228,14 @@ func TestWorkUnderALockKeepsAndReleasesIt(t *testing.T) {
 func TestOneOfAHundredGetsTheLock(t *testing.T) {
 	_, l := started(t, 1)
 	locks := make(chan *redlock.Lock, 100)
-	var all sync.WaitGroup
-	for range cap(locks) {
-		all.Go(func() {
-			lock, err := l.TryAcquire(t.Context(), key, longTTL)
-			if err == nil {
-				locks <- lock
-			} else if !errors.Is(err, redlock.ErrHeld) {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
+	concurrently(cap(locks), func(int) {
+		lock, err := l.TryAcquire(t.Context(), key, longTTL)
+		if err == nil {
+			locks <- lock
+		} else if !errors.Is(err, redlock.ErrHeld) {
+			t.Error(err)
+		}
+	})
 	if len(locks) != 1 {
 		t.Fatalf("%d have it", len(locks))
 	}

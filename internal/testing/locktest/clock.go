@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,6 +44,15 @@ func Pass(d time.Duration) {
 func Settle(d time.Duration) {
 	Pass(d)
 	synctest.Wait()
+}
+
+// Concurrently calls f n times at once, and waits for all calls.
+func Concurrently(n int, f func(i int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { f(i) })
+	}
+	all.Wait()
 }
 
 // RunVirtual runs body as a subtest in virtual time.

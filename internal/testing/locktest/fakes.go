@@ -76,6 +76,14 @@ func (f Fakes) Asked() int {
 	return n
 }
 
+// NotAsked fails the test if a master has got a request.
+func (f Fakes) NotAsked(tb testing.TB) {
+	tb.Helper()
+	if n := f.Asked(); n != 0 {
+		tb.Errorf("the masters got %d requests", n)
+	}
+}
+
 // On is a behaviour that holds for one kind of request; others are performed at once.
 func On(op single.Op, a Act) func(*single.Request) Act {
 	return func(r *single.Request) Act {
