@@ -3,6 +3,7 @@ package leader_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/memmaster"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/leader"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -214,11 +216,7 @@ func TestACandidateIsNoLeaderOnceItsTermIsOver(t *testing.T) {
 			done <- c.Run(ctx, func(context.Context, *leader.Term) error { <-hangs; return nil })
 		}()
 		<-time.After(time.Second)
-		if err := c.Run(ctx, func(context.Context, *leader.Term) error {
-			return nil
-		}); !errors.Is(err, leader.ErrRunning) {
-			t.Errorf("a second Run: %v", err)
-		}
+		is(t, c.Run(ctx, resigns), leader.ErrRunning)
 		probe := func() (int, string) {
 			w := httptest.NewRecorder()
 			c.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/healthz", nil))
@@ -234,9 +232,9 @@ func TestACandidateIsNoLeaderOnceItsTermIsOver(t *testing.T) {
 		}
 		must(t, c.Healthy(t.Context())) // it has until the tolerance is over to return
 		<-time.After(ttl)
-		if err := c.Healthy(t.Context()); !errors.Is(err, leader.ErrOverstayed) || !errors.Is(err, redlock.ErrNotHeld) {
-			t.Errorf("a leader that hangs: %v", err)
-		}
+		err := c.Healthy(t.Context()) // of a leader that hangs
+		is(t, err, leader.ErrOverstayed)
+		is(t, err, redlock.ErrNotHeld)
 		if code, text := probe(); code != http.StatusServiceUnavailable ||
 			!strings.Contains(text, "after the end of the term") {
 			t.Errorf("%d %q", code, text)
@@ -246,9 +244,9 @@ func TestACandidateIsNoLeaderOnceItsTermIsOver(t *testing.T) {
 		must(t, c.Healthy(t.Context())) // it campaigns again; silent masters are not the candidate's fault
 		stop()
 		<-done //nolint:errcheck // ctx's error
-		if err := c.Healthy(t.Context()); !errors.Is(err, leader.ErrStopped) || !errors.Is(err, context.Canceled) {
-			t.Errorf("after Run: %v", err)
-		}
+		err = c.Healthy(t.Context())
+		is(t, err, leader.ErrStopped)
+		is(t, err, context.Canceled)
 	})
 }
 
@@ -301,20 +299,12 @@ func TestBadArguments(t *testing.T) {
 			{Key: "leader", TTL: ttl, Tolerance: -1},
 			{Key: "leader", TTL: ttl, Value: strings.Repeat("x", redlock.MaxPublished+1)},
 		} {
-			if _, err := leader.New(l, cfg); !errors.Is(err, redlock.ErrInvalid) {
-				t.Errorf("%+v: %v", cfg, err)
-			}
+			_, err := leader.New(l, cfg)
+			locktest.Refused(t, fmt.Sprintf("%+v", cfg), err)
 		}
 		c := candidate(t, l, "")
 		is(t, c.Run(t.Context(), nil), redlock.ErrInvalid)
-		//nolint:staticcheck // what is tested
-		if err := c.Run(nil, func(context.Context, *leader.Term) error {
-			return nil
-		}); !errors.Is(err, redlock.ErrInvalid) {
-			t.Errorf("Run without a context: %v", err)
-		}
-		if err := c.Healthy(nil); !errors.Is(err, redlock.ErrInvalid) { //nolint:staticcheck // what is tested
-			t.Errorf("Healthy without a context: %v", err)
-		}
+		is(t, c.Run(nil, resigns), redlock.ErrInvalid) //nolint:staticcheck // what is tested
+		is(t, c.Healthy(nil), redlock.ErrInvalid)      //nolint:staticcheck // what is tested
 	})
 }

@@ -78,9 +78,7 @@ func lead(t *testing.T, others *redlock.Locker, d time.Duration) {
 func TestGapsBetweenTermsAreNoVacancy(t *testing.T) {
 	unelected(t, func(t *testing.T, c *leader.Candidate, _ memmaster.Masters, others *redlock.Locker, _ func() int) {
 		for range 20 {
-			if err := c.Healthy(t.Context()); err != nil {
-				t.Fatalf("terms follow each other: %v", err)
-			}
+			must(t, c.Healthy(t.Context()))
 			<-time.After(ttl / 10)
 			lead(t, others, ttl/2)
 			<-time.After(ttl / 10)
@@ -103,9 +101,7 @@ func TestTermsInStepWithTheQuestionsAreNoVacancy(t *testing.T) {
 			<-time.After(time.Second)
 			const interval = ttl / 20
 			for range 10 {
-				if err := c.Healthy(t.Context()); err != nil {
-					t.Fatalf("terms follow each other: %v", err)
-				}
+				must(t, c.Healthy(t.Context()))
 				for range 15 {
 					<-time.After(interval / 4)
 					lead(t, others, interval/2)
@@ -145,9 +141,7 @@ func TestAVacancyThatWasNotWatchedDoesNotCount(t *testing.T) {
 		masters.Behave(memmaster.Always(memmaster.Fate{Before: ttl * 3 / 8}))
 		for range 5 {
 			<-time.After(ttl)
-			if err := c.Healthy(t.Context()); err != nil {
-				t.Fatalf("terms may have been missed: %v", err)
-			}
+			must(t, c.Healthy(t.Context()))
 		}
 		masters.Behave(nil)
 		<-time.After(ttl) // the requests on their way have ended

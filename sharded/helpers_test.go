@@ -44,6 +44,7 @@ var (
 	refuseAll   = locktest.RefuseAll
 	runVirtual  = locktest.RunVirtual
 	settle      = locktest.Settle
+	tellAll     = locktest.TellAll
 	urls        = locktest.URLs
 	within      = locktest.Within
 	wrapped     = locktest.Wrapped

@@ -68,8 +68,7 @@ func TestProcessesOfATransitionAgreeWithThoseBeforeAndAfter(t *testing.T) {
 		must(t, lock.Release(t.Context()))
 		gone := func() bool { return f.left(t, "a", k)+f.left(t, "b", k) == 0 }
 		redistest.Eventually(t, promptly, gone, c.name+": nothing of the lock and of the refused attempt to be left")
-		lock = takeIn(t, c.wants, k)
-		must(t, lock.Release(t.Context()))
+		must(t, takeIn(t, c.wants, k).Release(t.Context()))
 		redistest.Eventually(t, promptly, gone, c.name+": nothing of the next lock to be left")
 	}
 }
@@ -134,9 +133,7 @@ func TestALockInTwoGroupsIsExtendedInBothAndLostWithEither(t *testing.T) {
 			return n == 3
 		}, "group "+group+" to keep the key for longer")
 	}
-	for _, s := range f["b"][:2] {
-		must(t, s.Client().Del(t.Context(), k).Err())
-	}
+	tellAll(t, f["b"][:2], "del", k)
 	is(t, lock.Extend(within(t, promptly), longTTL), redlock.ErrNotHeld)
 	is(t, lock.Err(), redlock.ErrNotHeld)
 	redistest.Eventually(t, promptly, func() bool { return f.left(t, "a", k)+f.left(t, "b", k) == 0 },
@@ -149,8 +146,7 @@ func TestATransitionNeedsAMajorityOfEachGroup(t *testing.T) {
 	k := keyIn(t, after, "b")
 	must(t, f["a"][0].Kill())
 	must(t, f["b"][1].Kill()) // whichever one of each group
-	lock := takeIn(t, during, k)
-	must(t, lock.Release(t.Context()))
+	must(t, takeIn(t, during, k).Release(t.Context()))
 	must(t, f["b"][2].Kill())
 	_, err := tryIn(t, during, k)
 	is(t, err, redlock.ErrNoQuorum)
@@ -158,8 +154,7 @@ func TestATransitionNeedsAMajorityOfEachGroup(t *testing.T) {
 		t.Errorf("the error does not tell in which group: %v", err)
 	}
 	must(t, f["b"][2].Restart())
-	lock = takeIn(t, during, k)
-	must(t, lock.Release(t.Context()))
+	must(t, takeIn(t, during, k).Release(t.Context()))
 }
 
 // unequal makes three masters in group a and five in group b. The last master of a is in both groups.

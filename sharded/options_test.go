@@ -67,15 +67,14 @@ func TestMastersOfAGroupAreOpenedWithItsRestartGuard(t *testing.T) {
 		t.Errorf("%v, want that its guard keeps the master from voting for %v", err, longTTL)
 	}
 	// The control: without one it votes.
-	lock := takeIn(t, shard(t, []sharded.Group{{Name: "a", URLs: urls(servers)}}, sharded.Options{}), key)
-	must(t, lock.Release(t.Context()))
+	unguarded := shard(t, []sharded.Group{{Name: "a", URLs: urls(servers)}}, sharded.Options{})
+	must(t, takeIn(t, unguarded, key).Release(t.Context()))
 }
 
 func TestShardedAnnouncesToEveryGroup(t *testing.T) {
 	bubble(t, 6, func(t *testing.T, masters fakes) {
 		a, b := masters[:3], masters[3:]
-		opts := redlock.Options{Generation: 2}
-		opts.Clock = newClock()
+		opts := redlock.Options{Generation: 2, Clock: newClock()}
 		s := shard(t, []sharded.Group{
 			{Name: "a", Masters: a.Masters(), Options: opts}, {Name: "b", Masters: b.Masters(), Options: opts},
 		}, transition)
@@ -110,8 +109,7 @@ func TestShardedAnnouncesToEveryGroup(t *testing.T) {
 func TestAnAnnouncementThatOneGroupRefusesIsSentToNone(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, masters fakes) {
 		group := func(name string, m fakes, n uint64) sharded.Group {
-			opts := redlock.Options{Generation: n}
-			opts.Clock = newClock()
+			opts := redlock.Options{Generation: n, Clock: newClock()}
 			return sharded.Group{Name: name, Masters: m.Masters(), Options: opts}
 		}
 		s, err := sharded.New([]sharded.Group{group("a", masters[:1], 1), group("b", masters[1:], 3)},
