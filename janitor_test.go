@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/janitor"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -26,21 +27,21 @@ func pending(t *testing.T, l *redlock.Locker, want int) {
 // two intervals, and the request that is under way.
 func TestAnOrphanLivesForAtMostTwoIntervals(t *testing.T) {
 	for _, unanswered := range []bool{true, false} {
-		bubble(t, 3, func(t *testing.T, masters fakes) {
+		Bubble(t, 3, func(t *testing.T, masters Fakes) {
 			const timeout = 50 * time.Millisecond
 			l := masters.Locker(t, redlock.Options{RequestTimeout: timeout})
-			masters[2].Behave(func(r *single.Request) act {
-				return act{Mute: unanswered && r.Op == single.Acquire, Lost: r.Op == single.Release}
+			masters[2].Behave(func(r *single.Request) Act {
+				return Act{Mute: unanswered && r.Op == single.Acquire, Lost: r.Op == single.Release}
 			})
-			must(t, acquire(t, l, time.Hour).Release(t.Context()))
-			settle(10 * time.Minute)
+			Must(t, Acquire(t, l, time.Hour).Release(t.Context()))
+			Settle(10 * time.Minute)
 			if masters[2].Holder() == "" || l.Pending() != 1 {
 				t.Fatalf("no orphan, %d pending releases: this test shows nothing", l.Pending())
 			}
 			masters[2].Behave(nil)
-			settle(2*janitor.Interval + timeout)
+			Settle(2*janitor.Interval + timeout)
 			masters[2:].AllFree(t)
-			settle(2 * janitor.Interval)
+			Settle(2 * janitor.Interval)
 			pending(t, l, 0)
 		})
 	}
@@ -49,22 +50,22 @@ func TestAnOrphanLivesForAtMostTwoIntervals(t *testing.T) {
 // An acquire that timed out may be read by its master after a release from another connection was. So one confirmed
 // release is not the end of it.
 func TestAnAcquireThatLandsAfterItsReleaseIsReleasedAgain(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		l := masters.Locker(t, redlock.Options{RequestTimeout: 50 * time.Millisecond})
 		var running atomic.Bool
-		masters[2].Behave(func(r *single.Request) act {
+		masters[2].Behave(func(r *single.Request) Act {
 			switch {
 			case r.Op == single.Acquire:
-				return act{Before: 10*time.Second + 100*time.Millisecond} // after the first release that is confirmed
+				return Act{Before: 10*time.Second + 100*time.Millisecond} // after the first release that is confirmed
 			case !running.Load():
-				return act{Lost: true}
+				return Act{Lost: true}
 			}
-			return act{}
+			return Act{}
 		})
-		must(t, acquire(t, l, time.Hour).Release(t.Context()))
-		settle(10*time.Second - time.Millisecond)
+		Must(t, Acquire(t, l, time.Hour).Release(t.Context()))
+		Settle(10*time.Second - time.Millisecond)
 		running.Store(true)
-		settle(time.Second)
+		Settle(time.Second)
 		masters[2:].AllFree(t)
 		pending(t, l, 0)
 	})
@@ -73,43 +74,43 @@ func TestAnAcquireThatLandsAfterItsReleaseIsReleasedAgain(t *testing.T) {
 // Requests that a stopped master has yet to read may set the key for longer than the ttl of the acquisition. The
 // janitor keeps looking for the key that long.
 func TestTheJanitorLooksForALateRepairForTheTTLOfTheRepair(t *testing.T) {
-	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
-		lock := acquire(t, l, time.Second)
-		settle(time.Millisecond)
+	WithLocker(t, 3, func(t *testing.T, masters Fakes, l *redlock.Locker) {
+		lock := Acquire(t, l, time.Second)
+		Settle(time.Millisecond)
 		masters[2].Forget()
 		const lands, cutOff = 2 * time.Hour, 10 * time.Second
 		began, answered := time.Now(), 0
-		masters[2].Behave(func(r *single.Request) act {
+		masters[2].Behave(func(r *single.Request) Act {
 			switch at := time.Since(began); {
 			case r.Repair:
-				return act{Before: lands}
+				return Act{Before: lands}
 			case r.Op != single.Release:
 			case at < lands-cutOff || answered == 1 && at < lands+cutOff: // for longer than the lock was acquired for
-				return act{Lost: true}
+				return Act{Lost: true}
 			default:
 				answered++
 			}
-			return act{}
+			return Act{}
 		})
-		must(t, lock.Extend(t.Context(), time.Hour))
-		must(t, lock.Release(t.Context()))
-		settle(lands + 2*cutOff)
+		Must(t, lock.Extend(t.Context(), time.Hour))
+		Must(t, lock.Release(t.Context()))
+		Settle(lands + 2*cutOff)
 		masters[2:].AllFree(t)
 	})
 }
 
 func TestPendingReleasesLapseWithTheTTL(t *testing.T) {
-	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
-		lock := acquire(t, l, 10*time.Second)
-		settle(time.Millisecond)
-		masters[2].Behave(on(single.Release, act{Err: errors.New("broken")}))
-		must(t, lock.Release(t.Context()))
-		settle(9 * time.Second)
+	WithLocker(t, 3, func(t *testing.T, masters Fakes, l *redlock.Locker) {
+		lock := Acquire(t, l, 10*time.Second)
+		Settle(time.Millisecond)
+		masters[2].Behave(On(single.Release, Act{Err: errors.New("broken")}))
+		Must(t, lock.Release(t.Context()))
+		Settle(9 * time.Second)
 		pending(t, l, 1)
-		settle(2 * time.Second)
+		Settle(2 * time.Second)
 		pending(t, l, 0)
 		before := masters.Asked()
-		settle(time.Hour)
+		Settle(time.Hour)
 		if n := masters.Asked() - before; n != 0 {
 			t.Errorf("asked %d times about a key that has lapsed", n)
 		}
@@ -118,36 +119,36 @@ func TestPendingReleasesLapseWithTheTTL(t *testing.T) {
 
 // If a master is down, the janitor sends it one pending release an interval, not all of the pending releases.
 func TestAMasterThatIsDownIsNotFloodedWithPendingReleases(t *testing.T) {
-	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
-		masters[2].Behave(on(single.Release, act{Err: errors.New("broken")}))
+	WithLocker(t, 3, func(t *testing.T, masters Fakes, l *redlock.Locker) {
+		masters[2].Behave(On(single.Release, Act{Err: errors.New("broken")}))
 		for i := range 100 {
 			lock, err := l.TryAcquire(t.Context(), strconv.Itoa(i), 100*time.Hour)
-			must(t, err)
-			must(t, lock.Release(t.Context()))
-			pass(time.Microsecond)
+			Must(t, err)
+			Must(t, lock.Release(t.Context()))
+			Pass(time.Microsecond)
 		}
-		masters[2].Behave(func(*single.Request) act { return act{Lost: true} })
-		settle(time.Minute)
+		masters[2].Behave(func(*single.Request) Act { return Act{Lost: true} })
+		Settle(time.Minute)
 		before := masters[2].Count(single.Release)
-		settle(time.Minute)
+		Settle(time.Minute)
 		if n, most := masters[2].Count(single.Release)-before, int(time.Minute/janitor.Interval); n > most || n == 0 {
 			t.Errorf("asked %d times in a minute, want at most %d", n, most)
 		}
 		masters[2].Behave(nil)
-		settle(5 * time.Second)
+		Settle(5 * time.Second)
 		pending(t, l, 0)
 	})
 }
 
 func TestCloseDrainsTheJanitor(t *testing.T) {
-	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
-		lock := acquire(t, l, time.Hour)
-		settle(time.Millisecond)
-		masters[2].Behave(on(single.Release, act{Err: errors.New("broken")}))
-		must(t, lock.Release(t.Context()))
+	WithLocker(t, 3, func(t *testing.T, masters Fakes, l *redlock.Locker) {
+		lock := Acquire(t, l, time.Hour)
+		Settle(time.Millisecond)
+		masters[2].Behave(On(single.Release, Act{Err: errors.New("broken")}))
+		Must(t, lock.Release(t.Context()))
 		time.AfterFunc(time.Minute, func() { masters[2].Behave(nil) })
 		began := time.Now()
-		must(t, l.Close(within(t, time.Hour)))
+		Must(t, l.Close(Within(t, time.Hour)))
 		if took := time.Since(began); took < time.Minute || took > time.Minute+2*janitor.Interval {
 			t.Errorf("Close took %v, the master was back after a minute", took)
 		}
@@ -157,18 +158,18 @@ func TestCloseDrainsTheJanitor(t *testing.T) {
 
 // The janitor handles the greatest ttl without an overflow: the release does not count as lapsed.
 func TestPendingReleasesOfTheGreatestTTLDoNotLapse(t *testing.T) {
-	withLocker(t, 3, func(t *testing.T, masters fakes, l *redlock.Locker) {
+	WithLocker(t, 3, func(t *testing.T, masters Fakes, l *redlock.Locker) {
 		const longest = time.Duration(math.MaxInt64) // 292 years
-		lock := acquire(t, l, longest)
+		lock := Acquire(t, l, longest)
 		if left := lock.Remaining(); left < longest/2 {
 			t.Errorf("held for %v", left)
 		}
-		settle(time.Millisecond)
-		masters[2].Behave(on(single.Release, act{Err: errors.New("broken")}))
-		must(t, lock.Release(t.Context()))
-		settle(time.Minute)
+		Settle(time.Millisecond)
+		masters[2].Behave(On(single.Release, Act{Err: errors.New("broken")}))
+		Must(t, lock.Release(t.Context()))
+		Settle(time.Minute)
 		masters[2].Behave(nil)
-		settle(time.Minute)
+		Settle(time.Minute)
 		masters[2:].AllFree(t)
 	})
 }
@@ -176,32 +177,32 @@ func TestPendingReleasesOfTheGreatestTTLDoNotLapse(t *testing.T) {
 // While a master counts as down, one request at a time asks whether it is back. If that is an acquisition, its own
 // release comes while it is under way, and must not be turned away for that: the answer may be a grant.
 func TestTheReleaseOfAnAttemptIsSentToAMasterThatCountsAsDown(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, fakes fakes) {
+	Bubble(t, 3, func(t *testing.T, fakes Fakes) {
 		away := true
-		masters := wrapEach(fakes, func(i int, m *fake) redlock.Master {
-			return cut(m, func(*single.Request) bool { return i > 0 || away })
+		masters := WrapEach(fakes, func(i int, m *Fake) redlock.Master {
+			return Cut(m, func(*single.Request) bool { return i > 0 || away })
 		})
-		l, err := redlock.New(masters, redlock.Options{Clock: newClock(), RequestTimeout: 100 * time.Millisecond})
-		must(t, err)
+		l, err := redlock.New(masters, redlock.Options{Clock: NewClock(), RequestTimeout: 100 * time.Millisecond})
+		Must(t, err)
 		for range 5 { // until all count as down
-			_, err := l.TryAcquire(t.Context(), key, longTTL)
-			is(t, err, redlock.ErrNoQuorum)
-			settle(50 * time.Millisecond)
+			_, err := l.TryAcquire(t.Context(), Key, LongTTL)
+			Is(t, err, redlock.ErrNoQuorum)
+			Settle(50 * time.Millisecond)
 		}
 		// The first is back, and slow: the round is decided by the other two long before it grants.
 		away = false
-		fakes[0].Behave(on(single.Acquire, act{Before: 50 * time.Millisecond}))
-		_, err = l.TryAcquire(t.Context(), key, longTTL)
-		is(t, err, redlock.ErrNoQuorum)
-		settle(49 * time.Millisecond)
+		fakes[0].Behave(On(single.Acquire, Act{Before: 50 * time.Millisecond}))
+		_, err = l.TryAcquire(t.Context(), Key, LongTTL)
+		Is(t, err, redlock.ErrNoQuorum)
+		Settle(49 * time.Millisecond)
 		if fakes[0].Count(single.Acquire) != 1 || fakes[0].Count(single.Release) != 0 {
 			t.Error("the acquisition is not the probe: this test shows nothing")
 		}
-		settle(time.Second)
+		Settle(time.Second)
 		if holder := fakes[0].Holder(); holder != "" {
 			t.Errorf("an orphan is left, and the janitor has %d pending releases", l.Pending())
 		}
-		must(t, l.Close(context.Background()))
+		Must(t, l.Close(context.Background()))
 	})
 }
 
@@ -209,24 +210,24 @@ func TestTheReleaseOfAnAttemptIsSentToAMasterThatCountsAsDown(t *testing.T) {
 // slow master could use up most of the timeout with the acquisition. Then each release there would be left to the
 // janitor, and the key would stay until then.
 func TestAReleaseBehindASlowAcquisitionHasATimeoutOfItsOwn(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		l := masters.Locker(t, redlock.Options{RequestTimeout: 100 * time.Millisecond})
-		masters[2].Behave(away(95 * time.Millisecond))
-		must(t, acquire(t, l, longTTL).Release(t.Context())) // now it is known to be far away
-		settle(time.Second)
-		masters[2].Behave(func(r *single.Request) act {
+		masters[2].Behave(Away(95 * time.Millisecond))
+		Must(t, Acquire(t, l, LongTTL).Release(t.Context())) // now it is known to be far away
+		Settle(time.Second)
+		masters[2].Behave(func(r *single.Request) Act {
 			if r.Op == single.Acquire {
-				return act{Before: 120 * time.Millisecond}
+				return Act{Before: 120 * time.Millisecond}
 			}
-			return act{After: 20 * time.Millisecond}
+			return Act{After: 20 * time.Millisecond}
 		})
-		lock := acquire(t, l, longTTL)
-		must(t, lock.Release(t.Context()))
-		settle(150 * time.Millisecond)
+		lock := Acquire(t, l, LongTTL)
+		Must(t, lock.Release(t.Context()))
+		Settle(150 * time.Millisecond)
 		if l.Pending() != 0 || masters.Holders("") != 0 {
 			t.Errorf("%d releases are pending, %d masters have the key", l.Pending(), masters.Holders(""))
 		}
-		settle(time.Second)
+		Settle(time.Second)
 		if n := masters[2].Count(single.Release); n != 2 {
 			t.Errorf("the slow master got %d releases, want one for each of two locks", n)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/memmaster"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -27,14 +28,14 @@ func TestALockIsHandedOverPastItsWaiters(t *testing.T) {
 
 func handOverBesideWaiters(t *testing.T, opt redlock.Option) {
 	t.Helper()
-	servers, l := started(t, 3)
+	servers, l := Started(t, 3)
 	waiters := make([]*redlock.Locker, 3)
 	for i := range waiters {
-		waiters[i] = dial(t, servers, redlock.Options{})
+		waiters[i] = Dial(t, servers, redlock.Options{})
 		// so that it asks in one round trip
-		must(t, take(t, waiters[i], "job", time.Minute, redlock.Fenced()).Release(t.Context()))
+		Must(t, Take(t, waiters[i], "job", time.Minute, redlock.Fenced()).Release(t.Context()))
 	}
-	lock := take(t, l, "job", time.Minute, opt)
+	lock := Take(t, l, "job", time.Minute, opt)
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	for _, waiter := range waiters {
@@ -58,15 +59,15 @@ func handOverBesideWaiters(t *testing.T, opt redlock.Option) {
 	}
 	stop()
 	all.Wait()
-	must(t, lock.Release(t.Context()))
+	Must(t, lock.Release(t.Context()))
 }
 
 // handover hands a lock over, and returns the Handover after its way to another process.
 func handover(t *testing.T, lock *redlock.Lock) redlock.Handover {
 	t.Helper()
 	h, err := lock.Handover()
-	must(t, err)
-	return sent(t, h)
+	Must(t, err)
+	return Sent(t, h)
 }
 
 // attach continues a lock that was handed over.
@@ -74,15 +75,15 @@ func attach(t *testing.T, l *redlock.Locker, h redlock.Handover, ttl time.Durati
 ) *redlock.Lock {
 	t.Helper()
 	lock, err := l.Attach(t.Context(), h, ttl, opts...)
-	must(t, err)
+	Must(t, err)
 	return lock
 }
 
 // handedOver takes a lock and returns it with its Handover.
 func handedOver(t *testing.T, masters memmaster.Masters, opts ...redlock.Option) (*redlock.Lock, redlock.Handover) {
 	t.Helper()
-	lock := take(t, memLocker(t, masters), "job", handedTTL, append(opts, redlock.Fenced())...)
-	pass(time.Millisecond) // until all masters have it
+	lock := Take(t, MemLocker(t, masters), "job", handedTTL, append(opts, redlock.Fenced())...)
+	Pass(time.Millisecond) // until all masters have it
 	return lock, handover(t, lock)
 }
 
@@ -103,16 +104,16 @@ func TestAnAttachWithUnknownOutcomeLeavesNoKey(t *testing.T) {
 		"answers are lost":     {{Mute: true}, {Mute: true}},
 		"requests arrive late": {{Before: late}, {Before: late}, {Before: late}},
 	} {
-		runVirtual(t, name, func(t *testing.T) {
+		RunVirtual(t, name, func(t *testing.T) {
 			masters := memmaster.New(3)
 			_, h := handedOver(t, masters)
 			transfers(masters, fates...)
-			_, err := memLocker(t, masters).Attach(t.Context(), h, handedTTL)
-			is(t, err, redlock.ErrNoQuorum)
-			pass(2 * time.Second)
-			next, err := memLocker(t, masters).TryAcquire(t.Context(), "job", handedTTL, redlock.Fenced())
-			must(t, err)
-			must(t, next.Release(t.Context()))
+			_, err := MemLocker(t, masters).Attach(t.Context(), h, handedTTL)
+			Is(t, err, redlock.ErrNoQuorum)
+			Pass(2 * time.Second)
+			next, err := MemLocker(t, masters).TryAcquire(t.Context(), "job", handedTTL, redlock.Fenced())
+			Must(t, err)
+			Must(t, next.Release(t.Context()))
 		})
 	}
 }
@@ -123,19 +124,19 @@ func TestAFailedAttachCanBeRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(3)
 		lock, h := handedOver(t, masters)
-		l := memLocker(t, masters)
+		l := MemLocker(t, masters)
 		transfers(masters, memmaster.Fate{}, memmaster.Fate{Lost: true}, memmaster.Fate{Lost: true})
 		_, err := l.Attach(t.Context(), h, handedTTL)
-		is(t, err, redlock.ErrNoQuorum)
+		Is(t, err, redlock.ErrNoQuorum)
 		transfers(masters)
 		next := attach(t, l, h, handedTTL)
 		if next.Token() <= lock.Token() {
 			t.Errorf("token %d and then %d", lock.Token(), next.Token())
 		}
-		must(t, next.Extend(t.Context(), handedTTL)) // which gives it back what the first attempt has given up
-		pass(time.Second)
-		must(t, next.Release(t.Context()))
-		pass(time.Second) // a quorum has confirmed it
+		Must(t, next.Extend(t.Context(), handedTTL)) // which gives it back what the first attempt has given up
+		Pass(time.Second)
+		Must(t, next.Release(t.Context()))
+		Pass(time.Second) // a quorum has confirmed it
 		for _, m := range masters {
 			if owner := m.Owner("job"); owner != "" {
 				t.Errorf("a master still has the owner %q", owner)
@@ -165,19 +166,19 @@ func (r renamed) Name() string { return r.name }
 func setLate(t *testing.T, name string) {
 	masters := memmaster.New(3)
 	masters[2].Behave(memmaster.Always(memmaster.Fate{Before: 6 * time.Second}))
-	lock := take(t, memLocker(t, masters), "job", handedTTL, redlock.Fenced())
+	lock := Take(t, MemLocker(t, masters), "job", handedTTL, redlock.Fenced())
 	synctest.Wait() // the third master has the request
 	h := handover(t, lock)
 	masters[2].Behave(nil)
 	masters[0].Forget()
-	other, err := memLocker(t, masters).TryAcquire(t.Context(), "job", time.Second, redlock.Fenced())
-	must(t, err)
-	must(t, other.Release(t.Context()))
-	pass(7 * time.Second)
+	other, err := MemLocker(t, masters).TryAcquire(t.Context(), "job", time.Second, redlock.Fenced())
+	Must(t, err)
+	Must(t, other.Release(t.Context()))
+	Pass(7 * time.Second)
 	if masters[1].Owner("job") != lock.Owner() || masters[2].Owner("job") != lock.Owner() {
 		t.Fatalf("the test shows nothing: m2 has %q, m3 %q", masters[1].Owner("job"), masters[2].Owner("job"))
 	}
-	next := lockerOver(t, []redlock.Master{masters[0], masters[1], renamed{masters[2], name}},
+	next := LockerOver(t, []redlock.Master{masters[0], masters[1], renamed{masters[2], name}},
 		redlock.Options{Clock: memmaster.NewClock(0)})
 	if _, err := next.Attach(t.Context(), h, handedTTL); err == nil {
 		t.Errorf("attached, though another owner had the lock (token %d) in between", other.Token())
@@ -187,20 +188,20 @@ func setLate(t *testing.T, name string) {
 // Holder returns the published value and the present token.
 func TestAPublishedValueSurvivesAHandover(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	before, after := dial(t, servers, redlock.Options{Identity: "old"}),
-		dial(t, servers, redlock.Options{Identity: "new"})
-	lock := take(t, before, "job", time.Minute, redlock.Published("10.0.0.1:80\xff}/"))
+	before, after := Dial(t, servers, redlock.Options{Identity: "old"}),
+		Dial(t, servers, redlock.Options{Identity: "new"})
+	lock := Take(t, before, "job", time.Minute, redlock.Published("10.0.0.1:80\xff}/"))
 	for range 3 {
 		next := attach(t, after, handover(t, lock), time.Minute)
 		holder, err := before.Holder(t.Context(), "job")
-		must(t, err)
+		Must(t, err)
 		if holder.Value != "10.0.0.1:80\xff}/" || holder.Token != next.Token() || next.Token() <= lock.Token() ||
 			holder.Identity != "new" || holder.ID != next.ID() {
 			t.Errorf("token %d and then %d, and the masters say %+v", lock.Token(), next.Token(), holder)
 		}
 		lock = next
 	}
-	must(t, lock.Release(t.Context()))
+	Must(t, lock.Release(t.Context()))
 }
 
 // The number of locks that events count as held is the number of locks that are held.
@@ -209,23 +210,23 @@ func TestObserversSeeAHandover(t *testing.T) {
 		masters := memmaster.New(3)
 		var told []string
 		clock := memmaster.NewClock(0)
-		l := lockerOver(t, masters.All(), redlock.Options{Clock: clock, Observer: func(e redlock.Event) {
+		l := LockerOver(t, masters.All(), redlock.Options{Clock: clock, Observer: func(e redlock.Event) {
 			if e.Kind == redlock.EventVote {
 				return
 			}
 			told = append(told,
 				fmt.Sprintf("%v %s %t %v", e.Kind, e.Op, e.Held, errors.Is(e.Err, redlock.ErrNotHeld)))
 		}})
-		lock := take(t, l, "job", handedTTL, redlock.Fenced())
-		settle(time.Second)
+		lock := Take(t, l, "job", handedTTL, redlock.Fenced())
+		Settle(time.Second)
 		told = nil
 		h := handover(t, lock)
 		next := attach(t, l, h, handedTTL)
 		_, err := l.Attach(t.Context(), h, handedTTL)
-		is(t, err, redlock.ErrNotHeld)
-		settle(time.Second)
-		must(t, next.Release(t.Context()))
-		settle(time.Second)
+		Is(t, err, redlock.ErrNotHeld)
+		Settle(time.Second)
+		Must(t, next.Release(t.Context()))
+		Settle(time.Second)
 		want := []string{
 			"handover attach true false", "acquire attach false false", "returned attach false false",
 			"acquire attach false true", "release release false true", "returned attach false true",

@@ -20,74 +20,75 @@ import (
 	"github.com/seed-624411e5/redlock/internal/memmaster"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/internal/soak"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
 func TestALockContinuesInAnotherProcess(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	before, after := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
-	lock := take(t, before, "job", time.Minute, redlock.Fenced(), redlock.AutoRenew())
+	before, after := Dial(t, servers, redlock.Options{}), Dial(t, servers, redlock.Options{})
+	lock := Take(t, before, "job", time.Minute, redlock.Fenced(), redlock.AutoRenew())
 	ctx := lock.Context(t.Context())
 	h := handover(t, lock)
 	if ctx.Err() == nil || !errors.Is(lock.Err(), redlock.ErrNotHeld) || len(before.Held()) > 0 {
 		t.Errorf("handed over, and held here: %v", lock.Err())
 	}
-	is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
-	is(t, try(t, after, "job"), redlock.ErrHeld)
+	Is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
+	Is(t, Try(t, after, "job"), redlock.ErrHeld)
 	next := attach(t, after, h, time.Minute, redlock.AutoRenew())
 	if next.Token() <= lock.Token() || next.ID() == lock.ID() || next.Remaining() < 30*time.Second {
 		t.Errorf("token %d and then %d, for %v", lock.Token(), next.Token(), next.Remaining())
 	}
-	must(t, next.Verify(t.Context()))
-	must(t, next.Extend(t.Context(), 2*time.Minute))
+	Must(t, next.Verify(t.Context()))
+	Must(t, next.Extend(t.Context(), 2*time.Minute))
 	again := handover(t, next)
 	last := attach(t, before, again, time.Minute)
-	must(t, last.Release(t.Context()))
-	third := take(t, after, "job", time.Minute, redlock.Fenced())
+	Must(t, last.Release(t.Context()))
+	third := Take(t, after, "job", time.Minute, redlock.Fenced())
 	if third.Token() <= last.Token() {
 		t.Errorf("token %d and then %d", last.Token(), third.Token())
 	}
 	_, err := before.Attach(t.Context(), again, time.Minute)
-	is(t, err, redlock.ErrNotHeld)
-	must(t, third.Verify(t.Context()))
-	must(t, third.Release(t.Context()))
+	Is(t, err, redlock.ErrNotHeld)
+	Must(t, third.Verify(t.Context()))
+	Must(t, third.Release(t.Context()))
 	_, err = before.Attach(t.Context(), again, time.Minute)
-	is(t, err, redlock.ErrNotHeld)
+	Is(t, err, redlock.ErrNotHeld)
 }
 
 func TestOnlyOneProcessCanAttach(t *testing.T) {
-	_, l := started(t, 3)
-	lock := take(t, l, "job", time.Minute, redlock.Fenced())
+	_, l := Started(t, 3)
+	lock := Take(t, l, "job", time.Minute, redlock.Fenced())
 	h := handover(t, lock)
 	first := attach(t, l, h, time.Minute)
 	_, err := l.Attach(t.Context(), h, time.Minute)
-	is(t, err, redlock.ErrNotHeld)
-	must(t, first.Verify(t.Context())) // which has taken nothing away
-	must(t, first.Release(t.Context()))
+	Is(t, err, redlock.ErrNotHeld)
+	Must(t, first.Verify(t.Context())) // which has taken nothing away
+	Must(t, first.Release(t.Context()))
 }
 
 func TestAttachFailsWithoutAQuorumThatHasTheLock(t *testing.T) {
-	servers, l := started(t, 3)
-	lock := take(t, l, "job", time.Minute, redlock.Fenced())
+	servers, l := Started(t, 3)
+	lock := Take(t, l, "job", time.Minute, redlock.Fenced())
 	h := handover(t, lock)
-	tellAll(t, servers[:2], "del", "job")
+	TellAll(t, servers[:2], "del", "job")
 	_, err := l.Attach(t.Context(), h, time.Minute)
-	is(t, err, redlock.ErrNotHeld)
+	Is(t, err, redlock.ErrNotHeld)
 }
 
 func TestNoTextShowsTheSecretOfAHandover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := memLocker(t, memmaster.New(3))
+		l := MemLocker(t, memmaster.New(3))
 		for what, opts := range map[string][]redlock.Option{"plain": nil, "shared": {redlock.Exclusive()}} {
 			lock, err := l.Acquire(t.Context(), what, time.Minute, opts...)
 			if err == nil {
 				if _, err := lock.Handover(); !errors.Is(err, redlock.ErrInvalid) || lock.Err() != nil {
 					t.Errorf("%s: %v, and then %v", what, err, lock.Err())
 				}
-				must(t, lock.Release(t.Context()))
+				Must(t, lock.Release(t.Context()))
 			}
 		}
-		lock := take(t, l, "job", time.Minute, redlock.Fenced())
+		lock := Take(t, l, "job", time.Minute, redlock.Fenced())
 		owner := lock.Owner()
 		secret := owner[strings.LastIndex(owner, "/")+1:]
 		h := handover(t, lock)
@@ -117,7 +118,7 @@ func TestNoTextShowsTheSecretOfAHandover(t *testing.T) {
 			}
 		}
 		message, err := json.Marshal(map[string]string{"Shown": h.Secret()})
-		must(t, err)
+		Must(t, err)
 		var received inside
 		if err := json.Unmarshal(message, &received); err != nil || received.Shown.Secret() != h.Secret() {
 			t.Errorf("the other process has %v, %v", received.Shown, err)
@@ -126,7 +127,7 @@ func TestNoTextShowsTheSecretOfAHandover(t *testing.T) {
 			t.Errorf("%v", h)
 		}
 		_, err = lock.Handover()
-		is(t, err, redlock.ErrNotHeld)
+		Is(t, err, redlock.ErrNotHeld)
 		for _, text := range []string{
 			"", "hunter2", "redlock-handover-3:", "redlock-handover-3:{}", `redlock-handover-3:{"key":"hunter2"}`,
 			`redlock-handover-3:{"key":"redlock:x","owner":"hunter2","token":1,"masters":["m"]}`,
@@ -142,19 +143,19 @@ func TestNoTextShowsTheSecretOfAHandover(t *testing.T) {
 			}
 		}
 		_, err = l.Attach(t.Context(), redlock.Handover{}, time.Minute)
-		is(t, err, redlock.ErrInvalid)
+		Is(t, err, redlock.ErrInvalid)
 		if text := (redlock.Handover{}).Secret(); text != "" || (redlock.Handover{}).Key() != "" ||
 			(redlock.Handover{}).Token() != 0 {
 			t.Errorf("an empty Handover as text: %s", text)
 		}
 		_, err = l.Attach(t.Context(), h, time.Minute, redlock.MaxOutage(time.Second))
-		is(t, err, redlock.ErrInvalid)
-		pass(2 * time.Minute)
+		Is(t, err, redlock.ErrInvalid)
+		Pass(2 * time.Minute)
 		_, err = l.Attach(t.Context(), h, time.Minute)
-		is(t, err, redlock.ErrNotHeld)
+		Is(t, err, redlock.ErrNotHeld)
 		var none *redlock.Lock
 		_, err = none.Handover()
-		is(t, err, redlock.ErrNotHeld)
+		Is(t, err, redlock.ErrNotHeld)
 	})
 }
 
@@ -233,15 +234,15 @@ func drawHanding(t *rapid.T) handing {
 func (s handing) play(t *testing.T) (faults []string, attached int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		t.Cleanup(func() { settle(10 * time.Second) }) // what is on its way to masters in the end
+		t.Cleanup(func() { Settle(10 * time.Second) }) // what is on its way to masters in the end
 		masters := memmaster.New(3)
 		const ttl = time.Second
-		rival := memLocker(t, masters)
+		rival := MemLocker(t, masters)
 		// so that it raises counters also where it is refused
-		first := take(t, rival, key, ttl, redlock.Fenced())
-		pass(time.Millisecond)
-		must(t, first.Release(t.Context()))
-		pass(time.Millisecond)
+		first := Take(t, rival, Key, ttl, redlock.Fenced())
+		Pass(time.Millisecond)
+		Must(t, first.Release(t.Context()))
+		Pass(time.Millisecond)
 		n := 0
 		var mu sync.Mutex
 		masters.Behave(func(*single.Request) memmaster.Fate {
@@ -262,12 +263,12 @@ func (s handing) play(t *testing.T) (faults []string, attached int) {
 		var all sync.WaitGroup
 		all.Go(func() {
 			for ctx.Err() == nil {
-				if lock, err := rival.TryAcquire(ctx, key, ttl, redlock.Fenced()); err == nil {
+				if lock, err := rival.TryAcquire(ctx, Key, ttl, redlock.Fenced()); err == nil {
 					h.took("rival", lock)
-					pass(50 * time.Millisecond)
+					Pass(50 * time.Millisecond)
 					_ = lock.Release(ctx)
 				}
-				pass(s.Rival)
+				Pass(s.Rival)
 			}
 		})
 		all.Go(func() {
@@ -275,10 +276,10 @@ func (s handing) play(t *testing.T) (faults []string, attached int) {
 				h.mu.Lock()
 				h.judgeLocked()
 				h.mu.Unlock()
-				pass(7 * time.Millisecond)
+				Pass(7 * time.Millisecond)
 			}
 		})
-		lock, err := memLocker(t, masters).Acquire(within(t, 20*time.Second), key, ttl, opts...)
+		lock, err := MemLocker(t, masters).Acquire(Within(t, 20*time.Second), Key, ttl, opts...)
 		pauses := s.Pauses
 		if err != nil { // masters may be so slow that nobody ever gets it
 			pauses, lock = nil, nil
@@ -286,16 +287,16 @@ func (s handing) play(t *testing.T) (faults []string, attached int) {
 			h.took("first", lock)
 		}
 		for round, pause := range pauses {
-			pass(pause)
+			Pass(pause)
 			handed, err := lock.Handover()
 			if err != nil {
 				break // it was lost before
 			}
 			won := make(chan *redlock.Lock, len(s.Attaches))
 			for i, after := range s.Attaches {
-				l := memLocker(t, masters)
+				l := MemLocker(t, masters)
 				all.Go(func() {
-					pass(after)
+					Pass(after)
 					next, err := l.Attach(ctx, handed, ttl, opts[1:]...)
 					if err == nil {
 						h.took(fmt.Sprintf("%d attached in round %d", i, round), next)
@@ -314,7 +315,7 @@ func (s handing) play(t *testing.T) (faults []string, attached int) {
 				break
 			}
 		}
-		pass(ttl)
+		Pass(ttl)
 		if lock != nil {
 			_ = lock.Release(ctx)
 		}
@@ -350,10 +351,10 @@ func TestAHandoverHasKeysAndValuesOfAnyBytes(t *testing.T) {
 		key string
 		opt redlock.Option
 	}{"value": {"job", redlock.Published("\xff\xfe")}, "key": {"job\xff", redlock.Fenced()}} {
-		runVirtual(t, what, func(t *testing.T) {
+		RunVirtual(t, what, func(t *testing.T) {
 			masters := memmaster.New(3)
-			a, b := memLocker(t, masters), memLocker(t, masters)
-			got := handover(t, take(t, a, c.key, time.Minute, c.opt))
+			a, b := MemLocker(t, masters), MemLocker(t, masters)
+			got := handover(t, Take(t, a, c.key, time.Minute, c.opt))
 			if got.Key() != c.key {
 				t.Errorf("key %q became %q", c.key, got.Key())
 			}
@@ -372,12 +373,12 @@ func TestALateRepairOfTheOldProcessDoesNotCount(t *testing.T) {
 
 func lateRepair(t *testing.T, handsOver bool) {
 	synctest.Test(t, func(t *testing.T) {
-		t.Cleanup(func() { settle(10 * time.Second) })
+		t.Cleanup(func() { Settle(10 * time.Second) })
 		masters := memmaster.New(3)
-		a, b, rival := memLocker(t, masters), memLocker(t, masters), memLocker(t, masters)
+		a, b, rival := MemLocker(t, masters), MemLocker(t, masters), MemLocker(t, masters)
 		const ttl = 20 * time.Second
-		lock := take(t, a, "job", ttl, redlock.Fenced())
-		pass(time.Millisecond) // until m3 has it, too
+		lock := Take(t, a, "job", ttl, redlock.Fenced())
+		Pass(time.Millisecond) // until m3 has it, too
 		masters[2].Forget()
 		masters[2].Behave(func(r *single.Request) memmaster.Fate {
 			if r.Repair {
@@ -385,23 +386,23 @@ func lateRepair(t *testing.T, handsOver bool) {
 			}
 			return memmaster.Fate{}
 		})
-		must(t, lock.Extend(t.Context(), ttl)) // repairs m3, slowly
-		pass(time.Second / 10)
+		Must(t, lock.Extend(t.Context(), ttl)) // repairs m3, slowly
+		Pass(time.Second / 10)
 		// m3 does not answer the new process for a while
 		masters[2].Behave(memmaster.Always(memmaster.Fate{Lost: true}))
 		next := lock
 		if handsOver {
 			next = attach(t, b, handover(t, lock), ttl)
 		} else {
-			must(t, lock.Extend(t.Context(), ttl))
+			Must(t, lock.Extend(t.Context(), ttl))
 		}
-		pass(2 * time.Second)
+		Pass(2 * time.Second)
 		masters[2].Behave(nil)
 		masters[0].Forget()
 		other, err := rival.TryAcquire(t.Context(), "job", time.Second, redlock.Fenced())
-		must(t, err)
-		must(t, other.Release(t.Context()))
-		pass(6 * time.Second)
+		Must(t, err)
+		Must(t, other.Release(t.Context()))
+		Pass(6 * time.Second)
 		if err := next.Extend(t.Context(), ttl); err == nil {
 			t.Errorf("the attached lock (token %d) is extended although another owner had the key (token %d) in "+
 				"between", next.Token(), other.Token())
@@ -414,12 +415,12 @@ func lateRepair(t *testing.T, handsOver bool) {
 func TestARepairInFlightKeepsItsMasterInDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(5)
-		a, b, d := memLocker(t, masters), memLocker(t, masters), memLocker(t, masters)
+		a, b, d := MemLocker(t, masters), MemLocker(t, masters), MemLocker(t, masters)
 		const ttl = 10 * time.Second
 		for _, m := range masters[3:] { // a failed attempt of a process that died
 			c := &single.Call{
 				Request: &single.Request{
-					Op: single.Acquire, Keys: []string{key}, Owner: "dead", TTL: 500 * time.Millisecond,
+					Op: single.Acquire, Keys: []string{Key}, Owner: "dead", TTL: 500 * time.Millisecond,
 				},
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -427,8 +428,8 @@ func TestARepairInFlightKeepsItsMasterInDoubt(t *testing.T) {
 			cancel()
 		}
 		began := time.Now()
-		at := func(s float64) { pass(time.Duration(s*float64(time.Second)) - time.Since(began)) }
-		lock := acquire(t, a, ttl, redlock.Fenced())
+		at := func(s float64) { Pass(time.Duration(s*float64(time.Second)) - time.Since(began)) }
+		lock := Acquire(t, a, ttl, redlock.Fenced())
 		at(1)
 		for _, m := range masters[3:] {
 			once := false
@@ -440,9 +441,9 @@ func TestARepairInFlightKeepsItsMasterInDoubt(t *testing.T) {
 				return memmaster.Fate{}
 			})
 		}
-		must(t, lock.Extend(t.Context(), ttl))
+		Must(t, lock.Extend(t.Context(), ttl))
 		at(3)
-		must(t, lock.Extend(t.Context(), ttl))
+		Must(t, lock.Extend(t.Context(), ttl))
 		at(4)
 		for i, m := range masters {
 			m.Behave(func(r *single.Request) memmaster.Fate {
@@ -456,8 +457,8 @@ func TestARepairInFlightKeepsItsMasterInDoubt(t *testing.T) {
 		at(6)
 		h := handover(t, lock)
 		at(14)
-		between := acquire(t, d, time.Second, redlock.Fenced())
-		must(t, between.Release(t.Context()))
+		between := Acquire(t, d, time.Second, redlock.Fenced())
+		Must(t, between.Release(t.Context()))
 		at(20)
 		on, err := b.Attach(t.Context(), h, ttl)
 		if err == nil {
@@ -478,19 +479,19 @@ func TestHazard109AnAttachThatCannotSucceedLeavesTheLock(t *testing.T) {
 		"joint, other masters": {3, 6, false}, "joint, one in common": {2, 5, false},
 		"joint, two in common": {1, 4, true},
 	} {
-		runVirtual(t, name, func(t *testing.T) {
+		RunVirtual(t, name, func(t *testing.T) {
 			masters := memmaster.New(6)
 			lock, h := handedOver(t, masters[:3])
 			var asked atomic.Int64
 			masters.Behave(func(*single.Request) memmaster.Fate { asked.Add(1); return memmaster.Fate{} })
-			l := memJoint(t, masters[:3], masters[c.from:c.to])
+			l := MemJoint(t, masters[:3], masters[c.from:c.to])
 			next, err := l.Attach(t.Context(), h, handedTTL)
 			if c.attaches {
-				must(t, err)
-				must(t, next.Release(t.Context()))
+				Must(t, err)
+				Must(t, next.Release(t.Context()))
 				return
 			}
-			if is(t, err, redlock.ErrInvalid); asked.Load() != 0 ||
+			if Is(t, err, redlock.ErrInvalid); asked.Load() != 0 ||
 				!strings.Contains(err.Error(), "m1:6379, m2:6379, m3:6379: they are no quorum of this Locker's "+
 					"new masters") {
 				t.Errorf("%d requests were sent, and the error is %v", asked.Load(), err)
@@ -500,7 +501,7 @@ func TestHazard109AnAttachThatCannotSucceedLeavesTheLock(t *testing.T) {
 					t.Errorf("%s has %q", m.Name(), m.Owner("job"))
 				}
 			}
-			must(t, attach(t, memLocker(t, masters[:3]), h, handedTTL).Release(t.Context()))
+			Must(t, attach(t, MemLocker(t, masters[:3]), h, handedTTL).Release(t.Context()))
 		})
 	}
 }
@@ -510,9 +511,9 @@ func TestAJointLockerHandsOverToEitherSet(t *testing.T) {
 	for _, to := range []int{0, 3} {
 		synctest.Test(t, func(t *testing.T) {
 			masters := memmaster.New(6)
-			lock := acquire(t, memJoint(t, masters[:3], masters[3:]), handedTTL, redlock.Fenced())
-			next := attach(t, memLocker(t, masters[to:to+3]), handover(t, lock), handedTTL)
-			must(t, next.Release(t.Context()))
+			lock := Acquire(t, MemJoint(t, masters[:3], masters[3:]), handedTTL, redlock.Fenced())
+			next := attach(t, MemLocker(t, masters[to:to+3]), handover(t, lock), handedTTL)
+			Must(t, next.Release(t.Context()))
 		})
 	}
 }

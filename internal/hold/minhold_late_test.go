@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/memmaster"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -18,16 +19,16 @@ func freeAfter(t *testing.T,
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(3)
-		l, began := memLocker(t, masters), time.Now()
-		lock := take(t, l, "job", 10*time.Second, redlock.MinHold(2*time.Second))
-		pass(time.Millisecond)
+		l, began := MemLocker(t, masters), time.Now()
+		lock := Take(t, l, "job", 10*time.Second, redlock.MinHold(2*time.Second))
+		Pass(time.Millisecond)
 		before(t, masters, lock)
 		_ = lock.Release(t.Context())
 		release(t, masters, lock)
-		next, err := memLocker(t, masters).Acquire(t.Context(), "job", 10*time.Second)
-		must(t, err)
+		next, err := MemLocker(t, masters).Acquire(t.Context(), "job", 10*time.Second)
+		Must(t, err)
 		took = time.Since(began)
-		must(t, next.Release(t.Context()))
+		Must(t, next.Release(t.Context()))
 	})
 	return took
 }
@@ -36,9 +37,9 @@ func freeAfter(t *testing.T,
 func TestALateExtensionDoesNotProlongAKeptKey(t *testing.T) {
 	took := freeAfter(t, func(t *testing.T, masters memmaster.Masters, lock *redlock.Lock) {
 		masters.Behave(memmaster.On(single.Extend, memmaster.Fate{Before: 1500 * time.Millisecond}))
-		is(t, lock.Extend(t.Context(), 10*time.Second), redlock.ErrNoQuorum)
+		Is(t, lock.Extend(t.Context(), 10*time.Second), redlock.ErrNoQuorum)
 	}, func(t *testing.T, masters memmaster.Masters, lock *redlock.Lock) {
-		pass(time.Millisecond)
+		Pass(time.Millisecond)
 		if masters[0].Owner("job") == lock.Owner() || masters[0].Owner("job") == "" {
 			t.Errorf("the kept key's owner is %q", masters[0].Owner("job"))
 		}
@@ -60,7 +61,7 @@ func TestAReleaseThatKeepsItsKeysIsAskedForAgain(t *testing.T) {
 			took := freeAfter(t, func(_ *testing.T, masters memmaster.Masters, _ *redlock.Lock) {
 				masters.Behave(memmaster.On(single.Release, memmaster.Fate{Lost: true}))
 			}, func(_ *testing.T, masters memmaster.Masters, _ *redlock.Lock) {
-				pass(c.lost - 500*time.Millisecond) // which Release has taken
+				Pass(c.lost - 500*time.Millisecond) // which Release has taken
 				masters.Behave(nil)
 			})
 			if took < c.want || took > c.want+time.Second {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -20,16 +21,16 @@ func takeover(t *testing.T, opts redlock.Options) error {
 	const ttl = 4 * time.Second
 	servers := redistest.StartN(t, 3)
 	opts.RequestTimeout = time.Second // for a busy machine
-	first, second := dial(t, servers, opts), dial(t, servers, opts)
-	ctx := within(t, 20*time.Second)
+	first, second := Dial(t, servers, opts), Dial(t, servers, opts)
+	ctx := Within(t, 20*time.Second)
 	// Servers that were started just now do not vote yet, if they are guarded.
 	warm, err := second.Acquire(ctx, "warm-up", ttl)
-	must(t, err)
-	must(t, warm.Release(ctx))
+	Must(t, err)
+	Must(t, warm.Release(ctx))
 
 	servers[2].Pause()
 	lock, err := first.Acquire(ctx, "orders:42", ttl)
-	must(t, err)
+	Must(t, err)
 	servers[0].RestartEmpty()
 	servers[2].Kill() // what it had not read is not to be in the way
 	servers[2].RestartEmpty()
@@ -40,7 +41,7 @@ func takeover(t *testing.T, opts redlock.Options) error {
 		t.Fatalf("the first lock did not last until the second client was done: %v", lock.Err())
 	}
 	if err == nil {
-		must(t, other.Release(ctx))
+		Must(t, other.Release(ctx))
 	}
 	return err
 }
@@ -48,7 +49,8 @@ func takeover(t *testing.T, opts redlock.Options) error {
 func TestHazard33TheRestartGuardPreventsASecondHolder(t *testing.T) {
 	t.Parallel()
 	err := takeover(t, redlock.Options{RestartGuard: 4 * time.Second})
-	if is(t, err, context.DeadlineExceeded); err == nil || !strings.Contains(err.Error(), "may have forgotten locks: it does not vote for another") {
+	Is(t, err, context.DeadlineExceeded)
+	if err == nil || !strings.Contains(err.Error(), "may have forgotten locks: it does not vote for another") {
 		t.Errorf("the error does not say which master does not vote, and for how long: %v", err)
 	}
 }
@@ -56,13 +58,13 @@ func TestHazard33TheRestartGuardPreventsASecondHolder(t *testing.T) {
 // The control: without the guard the same restarts do make two holders.
 func TestWithoutTheGuardARestartMakesTwoHolders(t *testing.T) {
 	t.Parallel()
-	must(t, takeover(t, redlock.Options{})) // or the test above shows nothing
+	Must(t, takeover(t, redlock.Options{})) // or the test above shows nothing
 }
 
 func TestAGuardedMastersVoteIsUnknownAndSaysForHowLong(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartN(t, 3)
-	locker := dial(t, servers, redlock.Options{RestartGuard: time.Minute, RequestTimeout: time.Second})
+	locker := Dial(t, servers, redlock.Options{RestartGuard: time.Minute, RequestTimeout: time.Second})
 	for range 20 { // also once the master is only probed
 		_, err := locker.TryAcquire(t.Context(), "orders:42", 10*time.Second)
 		var quorum *redlock.QuorumError
