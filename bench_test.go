@@ -11,11 +11,12 @@ import (
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/growth"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
 
 // BenchmarkCycle measures acquire and release over five real masters.
 func BenchmarkCycle(b *testing.B) {
-	locker := dial(b, redistest.StartN(b, 5), redlock.Options{})
+	locker := Dial(b, redistest.StartN(b, 5), redlock.Options{})
 	b.ReportAllocs()
 	for b.Loop() {
 		cycle(b, locker)
@@ -26,15 +27,15 @@ func BenchmarkCycle(b *testing.B) {
 // other load on the machine affects both. It reports the medians and their ratio.
 func BenchmarkCycleOneMasterStopped(b *testing.B) {
 	servers := redistest.StartN(b, 5)
-	locker := dial(b, servers, redlock.Options{})
+	locker := Dial(b, servers, redlock.Options{})
 	const turn = 200
 	var healthy, stopped []time.Duration
 	for b.Loop() {
 		healthy = append(healthy, cycles(b, locker, turn)...)
-		must(b, servers[4].Pause())
+		Must(b, servers[4].Pause())
 		stopped = append(stopped, cycles(b, locker, turn)...)
-		must(b, servers[4].Resume())
-		redistest.Eventually(b, promptly, func() bool { return locker.Pending() == 0 },
+		Must(b, servers[4].Resume())
+		redistest.Eventually(b, Promptly, func() bool { return locker.Pending() == 0 },
 			"the resumed master to be cleaned up")
 	}
 	b.ReportMetric(0, "ns/op") // of both kinds together it would mean nothing
@@ -56,9 +57,9 @@ func cycles(b *testing.B, locker *redlock.Locker, n int) []time.Duration {
 
 func cycle(b *testing.B, locker *redlock.Locker) {
 	b.Helper()
-	lock, err := locker.Acquire(b.Context(), key, 10*time.Second)
-	must(b, err)
-	must(b, lock.Release(b.Context()))
+	lock, err := locker.Acquire(b.Context(), Key, 10*time.Second)
+	Must(b, err)
+	Must(b, lock.Release(b.Context()))
 }
 
 func median(all []time.Duration) time.Duration {
@@ -75,14 +76,14 @@ func BenchmarkGrowthContexts(b *testing.B) {
 		},
 	} {
 		b.Run(name, func(b *testing.B) {
-			l := newFakes(1).Locker(b, redlock.Options{})
+			l := NewFakes(1).Locker(b, redlock.Options{})
 			var lock *redlock.Lock
-			b.Cleanup(func() { must(b, lock.Release(context.Background())) })
+			b.Cleanup(func() { Must(b, lock.Release(context.Background())) })
 			growth.Run(b, func(n int) any {
 				if lock != nil {
-					must(b, lock.Release(b.Context()))
+					Must(b, lock.Release(b.Context()))
 				}
-				lock = acquire(b, l, time.Duration(math.MaxInt64)/4)
+				lock = Acquire(b, l, time.Duration(math.MaxInt64)/4)
 				for range n {
 					ctx, end := parent(b.Context())
 					lock.Context(ctx)
@@ -100,14 +101,14 @@ type growing struct{}
 // BenchmarkHandoff lets 32 goroutines of one Locker take turns with one key on five real masters. A goroutine does
 // nothing while it holds the key.
 func BenchmarkHandoff(b *testing.B) {
-	locker := dial(b, redistest.StartN(b, 5), redlock.Options{})
+	locker := Dial(b, redistest.StartN(b, 5), redlock.Options{})
 	for name, opts := range map[string][]redlock.Option{"plain": nil, "fenced": {redlock.Fenced()}} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetParallelism(32 / runtime.GOMAXPROCS(0))
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					lock, err := locker.Acquire(context.Background(), key, 10*time.Second, opts...)
+					lock, err := locker.Acquire(context.Background(), Key, 10*time.Second, opts...)
 					if err == nil {
 						err = lock.Release(context.Background())
 					}

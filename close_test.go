@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/leader"
 	"github.com/seed-624411e5/redlock/redlocktest"
 	"github.com/seed-624411e5/redlock/sharded"
@@ -16,13 +17,13 @@ import (
 
 // When Close has returned, its caller relies on it that nothing is left, whether or not this call was the first.
 func TestASecondCloseWaitsForTheFirst(t *testing.T) {
-	inMemory(t, func(t *testing.T, _ redlocktest.Masters, l *redlock.Locker) {
-		lock := acquire(t, l, longTTL, redlock.AutoRenew())
+	InMemory(t, func(t *testing.T, _ redlocktest.Masters, l *redlock.Locker) {
+		lock := Acquire(t, l, LongTTL, redlock.AutoRenew())
 		first, second := make(chan error, 1), make(chan error, 1)
 		go func() { first <- l.Close(context.Background()) }()
 		synctest.Wait()
 		go func() { second <- l.Close(context.Background()) }()
-		settle(10 * longTTL)
+		Settle(10 * LongTTL)
 		select {
 		case err := <-second:
 			t.Errorf("the second Close returned %v before the first had returned", err)
@@ -32,48 +33,48 @@ func TestASecondCloseWaitsForTheFirst(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		err := l.Close(ctx)
-		is(t, err, context.DeadlineExceeded)
+		Is(t, err, context.DeadlineExceeded)
 		if took := time.Since(began); took != time.Second {
 			t.Errorf("Close took %v, and its context lasts 1s", took)
 		}
-		must(t, lock.Err()) // and has shortened nothing
-		must(t, lock.Release(t.Context()))
-		must(t, <-first)
-		must(t, <-second)
-		must(t, l.Close(ctx)) // there is nothing left to wait for
+		Must(t, lock.Err()) // and has shortened nothing
+		Must(t, lock.Release(t.Context()))
+		Must(t, <-first)
+		Must(t, <-second)
+		Must(t, l.Close(ctx)) // there is nothing left to wait for
 	})
 }
 
 // When the context of a first Close ends, this Close returns, and its error says what is left. Then the second Close
 // returns too.
 func TestASecondCloseReturnsWhenTheContextOfTheFirstEnds(t *testing.T) {
-	inMemory(t, func(t *testing.T, _ redlocktest.Masters, l *redlock.Locker) {
-		acquire(t, l, longTTL, redlock.AutoRenew())
-		ctx := within(t, time.Second)
+	InMemory(t, func(t *testing.T, _ redlocktest.Masters, l *redlock.Locker) {
+		Acquire(t, l, LongTTL, redlock.AutoRenew())
+		ctx := Within(t, time.Second)
 		first := make(chan error, 1)
 		go func() { first <- l.Close(ctx) }()
 		synctest.Wait()
-		must(t, l.Close(context.Background()))
-		is(t, <-first, context.DeadlineExceeded)
+		Must(t, l.Close(context.Background()))
+		Is(t, <-first, context.DeadlineExceeded)
 	})
 }
 
 func TestHazard111CloseWithoutADeadlineIsNotHeldUpByAMasterThatHangs(t *testing.T) {
-	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
-		lock := acquire(t, l, time.Hour)
+	InMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
+		lock := Acquire(t, l, time.Hour)
 		masters[0].SlowDown(time.Hour) // answers nothing in time
 		closed := make(chan error, 1)
 		go func() { closed <- l.Close(context.Background()) }()
-		settle(time.Minute)
+		Settle(time.Minute)
 		select {
 		case err := <-closed:
 			t.Fatalf("Close returned %v while a lock was held", err)
 		default:
 		}
-		must(t, lock.Release(t.Context()))
+		Must(t, lock.Release(t.Context()))
 		began := time.Now()
 		err := <-closed
-		is(t, err, context.DeadlineExceeded)
+		Is(t, err, context.DeadlineExceeded)
 		if took := time.Since(began); took > 4*time.Second || !strings.Contains(err.Error(), "1 keys not confirmed") {
 			t.Errorf("Close said after %v: %v; want within 4s that one key was not confirmed", took, err)
 		}
@@ -82,17 +83,17 @@ func TestHazard111CloseWithoutADeadlineIsNotHeldUpByAMasterThatHangs(t *testing.
 
 // The control: Close keeps to the caller's deadline, even if it is later.
 func TestCloseWaitsForItsOwnDeadlineForAMasterThatHangs(t *testing.T) {
-	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
-		lock := acquire(t, l, time.Hour)
+	InMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
+		lock := Acquire(t, l, time.Hour)
 		masters[0].SlowDown(time.Hour)
-		must(t, lock.Release(t.Context()))
-		ctx := within(t, time.Minute)
+		Must(t, lock.Release(t.Context()))
+		ctx := Within(t, time.Minute)
 		began := time.Now()
-		is(t, l.Close(ctx), context.DeadlineExceeded)
+		Is(t, l.Close(ctx), context.DeadlineExceeded)
 		if took := time.Since(began); took != time.Minute {
 			t.Errorf("Close returned after %v, and its context has a minute", took)
 		}
-		settle(time.Minute) // the last request ends by its own timeout
+		Settle(time.Minute) // the last request ends by its own timeout
 	})
 }
 
@@ -100,26 +101,26 @@ func TestZeroValuesAreRefused(t *testing.T) {
 	ctx := t.Context()
 	work := func(context.Context) error { return errors.New("it was run") }
 	for name, l := range map[string]*redlock.Locker{"zero": {}, "nil": nil} {
-		errs := map[string]error{"Do": l.Do(ctx, key, longTTL, work), "Close": l.Close(ctx)}
-		_, errs["Acquire"] = l.Acquire(ctx, key, longTTL)
-		_, errs["TryAcquire"] = l.TryAcquire(ctx, key, longTTL)
-		_, errs["Holder"] = l.Holder(ctx, key)
+		errs := map[string]error{"Do": l.Do(ctx, Key, LongTTL, work), "Close": l.Close(ctx)}
+		_, errs["Acquire"] = l.Acquire(ctx, Key, LongTTL)
+		_, errs["TryAcquire"] = l.TryAcquire(ctx, Key, LongTTL)
+		_, errs["Holder"] = l.Holder(ctx, Key)
 		_, errs["Check"] = l.Check(ctx)
-		_, errs["NewElection"] = leader.NewElection(l, key, longTTL)
+		_, errs["NewElection"] = leader.NewElection(l, Key, LongTTL)
 		for method, err := range errs {
-			refused(t, name+" "+method, err, "a Locker must be made by New or Dial")
+			Refused(t, name+" "+method, err, "a Locker must be made by New or Dial")
 		}
 	}
 	for name, s := range map[string]*sharded.Locker{"zero": {}, "nil": nil} {
-		errs := map[string]error{"Do": s.Do(ctx, key, longTTL, work), "Close": s.Close(ctx)}
-		_, errs["Acquire"] = s.Acquire(ctx, key, longTTL)
-		_, errs["TryAcquire"] = s.TryAcquire(ctx, key, longTTL)
-		_, errs["Holder"] = s.Holder(ctx, key)
+		errs := map[string]error{"Do": s.Do(ctx, Key, LongTTL, work), "Close": s.Close(ctx)}
+		_, errs["Acquire"] = s.Acquire(ctx, Key, LongTTL)
+		_, errs["TryAcquire"] = s.TryAcquire(ctx, Key, LongTTL)
+		_, errs["Holder"] = s.Holder(ctx, Key)
 		_, errs["Check"] = s.Check(ctx)
 		for method, err := range errs {
-			refused(t, "sharded, "+name+" "+method, err, "must be made by New")
+			Refused(t, "sharded, "+name+" "+method, err, "must be made by New")
 		}
-		if s.GroupOf(key) != "" || s.Locker(key) != nil {
+		if s.GroupOf(Key) != "" || s.Locker(Key) != nil {
 			t.Errorf("sharded, %s: it has a group", name)
 		}
 	}
@@ -128,7 +129,7 @@ func TestZeroValuesAreRefused(t *testing.T) {
 		_, asked := e.Leader(ctx)
 		ran := e.Run(ctx, func(context.Context, *leader.Term) error { return errors.New("it was run") })
 		for _, err := range []error{campaigned, asked, ran} {
-			refused(t, "Election, "+name, err, "must be made by NewElection")
+			Refused(t, "Election, "+name, err, "must be made by NewElection")
 		}
 	}
 }

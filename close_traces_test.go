@@ -17,6 +17,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/memmaster"
 	"github.com/seed-624411e5/redlock/internal/mutant"
 	"github.com/seed-624411e5/redlock/internal/soak"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -116,10 +117,10 @@ func closesWithoutTrace(t *testing.T, seed uint64) (left, log []string) {
 			return drawnFate(random, faults[i])
 		}, &silent[i], j}
 	}
-	l, err := redlock.New(over, redlock.Options{Clock: newClock(), RequestTimeout: 100 * time.Millisecond})
-	must(t, err)
-	other, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: newClock()})
-	must(t, err)
+	l, err := redlock.New(over, redlock.Options{Clock: NewClock(), RequestTimeout: 100 * time.Millisecond})
+	Must(t, err)
+	other, err := redlock.New(masters.All(), redlock.Options{Clock: NewClock()})
+	Must(t, err)
 	kinds := [][]redlock.Option{
 		nil,
 		{redlock.Exclusive()},
@@ -149,7 +150,7 @@ func closesWithoutTrace(t *testing.T, seed uint64) (left, log []string) {
 		defer stop()
 		lock, err := l.Acquire(within, key, 2*time.Second, opts...)
 		if err == nil {
-			pass(ms(holds))
+			Pass(ms(holds))
 			if l == other && closes.Load() {
 				<-goesOn // or a release would notify the closed Locker, and so take it out of the queue
 			}
@@ -161,25 +162,25 @@ func closesWithoutTrace(t *testing.T, seed uint64) (left, log []string) {
 		all.Go(func() {
 			for ctx.Err() == nil {
 				_ = use(other, 1000, 400)
-				pass(ms(20))
+				Pass(ms(20))
 			}
 		})
 	}
 	for range 5 {
 		all.Go(func() {
 			for !errors.Is(use(l, 700, 100), redlock.ErrClosed) {
-				pass(ms(50))
+				Pass(ms(50))
 			}
 		})
 	}
-	pass(500*time.Millisecond + ms(1500))
+	Pass(500*time.Millisecond + ms(1500))
 	closes.Store(true)
 	within, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	err = l.Close(within)
 	j.add("closed: %v", err)
 	for _, after := range []time.Duration{0, time.Second} {
-		pass(after)
+		Pass(after)
 		for i, m := range masters {
 			if silent[i].Load() >= 3 { // it does not answer
 				continue
@@ -196,7 +197,7 @@ func closesWithoutTrace(t *testing.T, seed uint64) (left, log []string) {
 	all.Wait()
 	closing, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
-	must(t, other.Close(closing))
+	Must(t, other.Close(closing))
 	if err != nil {
 		return []string{fmt.Sprint("Close: ", err)}, j.lines
 	}
@@ -221,28 +222,25 @@ func TestHazard110AfterCloseNoMasterKnowsTheProcess(t *testing.T) {
 }
 
 // overUnreliable makes a Locker. Its requests to the third master meet the given fate.
-func overUnreliable(t *testing.T, masters []*memmaster.Master,
+func overUnreliable(t *testing.T, masters memmaster.Masters,
 	third func(*single.Request) memmaster.Fate,
 ) *redlock.Locker {
 	t.Helper()
-	over := make([]redlock.Master, len(masters))
-	for i, m := range masters {
-		over[i] = unreliable{m, func(r *single.Request) memmaster.Fate {
-			if i < 2 {
-				return memmaster.Fate{}
-			}
-			return third(r)
-		}, new(atomic.Int64), &journal{began: time.Now()}}
-	}
-	l := lockerOver(t, over, redlock.Options{Clock: newClock()})
-	return l
+	over := WrapEach(masters, func(i int, m *memmaster.Master) redlock.Master {
+		fate := third
+		if i < 2 {
+			fate = memmaster.Always(memmaster.Fate{})
+		}
+		return unreliable{m, fate, new(atomic.Int64), &journal{began: time.Now()}}
+	})
+	return LockerOver(t, over, redlock.Options{Clock: NewClock()})
 }
 
 // unmarked fails the test if a master knows l, which waits for key no more.
-func unmarked(t *testing.T, masters []*memmaster.Master, l *redlock.Locker) {
+func unmarked(t *testing.T, masters memmaster.Masters, l *redlock.Locker) {
 	t.Helper()
 	for _, m := range masters {
-		for _, trace := range m.Traces(key, l.ID()) {
+		for _, trace := range m.Traces(Key, l.ID()) {
 			t.Errorf("%s has %s", m.Name(), trace)
 		}
 	}
@@ -251,9 +249,9 @@ func unmarked(t *testing.T, masters []*memmaster.Master, l *redlock.Locker) {
 // has takes or releases the key on one master, as another owner.
 func has(t *testing.T, m *memmaster.Master, op single.Op) {
 	t.Helper()
-	c := single.Call{Request: &single.Request{Op: op, Keys: []string{key}, Owner: "somebody", TTL: longTTL}}
+	c := single.Call{Request: &single.Request{Op: op, Keys: []string{Key}, Owner: "somebody", TTL: LongTTL}}
 	m.DoOne(t.Context(), &c, memmaster.Fate{})
-	if must(t, c.Err); c.Reply.Outcome != single.Granted {
+	if Must(t, c.Err); c.Reply.Outcome != single.Granted {
 		t.Fatalf("%s: %+v", m.Name(), c.Reply)
 	}
 }
@@ -266,17 +264,17 @@ func TestHazard110ALockLeavesTheQueueWhereItWasRefused(t *testing.T) {
 		for _, m := range masters {
 			has(t, m, single.Acquire)
 		}
-		w := wait(t, t.Context(), l, key, longTTL)
-		settle(time.Second)
+		w := Wait(t, t.Context(), l, Key, LongTTL)
+		Settle(time.Second)
 		has(t, masters[0], single.Release)
 		has(t, masters[1], single.Release)
 		lock := w.Get(t)
-		settle(time.Second)
-		if len(masters[2].Traces(key, l.ID())) == 0 {
+		Settle(time.Second)
+		if len(masters[2].Traces(Key, l.ID())) == 0 {
 			t.Fatal("the waiter is in no queue: this test shows nothing")
 		}
-		must(t, lock.Release(t.Context()))
-		must(t, l.Close(within(t, time.Minute)))
+		Must(t, lock.Release(t.Context()))
+		Must(t, l.Close(Within(t, time.Minute)))
 		unmarked(t, masters, l)
 	})
 }
@@ -289,8 +287,8 @@ func TestHazard110ALostReleaseLeavesNoEntry(t *testing.T) {
 		l := overUnreliable(t, masters, func(r *single.Request) memmaster.Fate {
 			return memmaster.Fate{Before: 20 * time.Millisecond, Lost: r.Op == single.Release}
 		})
-		must(t, acquire(t, l, longTTL).Release(t.Context())) // in the middle of the third master's refusal
-		must(t, l.Close(within(t, time.Minute)))
+		Must(t, Acquire(t, l, LongTTL).Release(t.Context())) // in the middle of the third master's refusal
+		Must(t, l.Close(Within(t, time.Minute)))
 		unmarked(t, masters, l)
 	})
 }
@@ -301,37 +299,35 @@ func TestHazard65CloseTakesWaitersOutOfTheMastersQueues(t *testing.T) {
 	for name, slow := range map[string]time.Duration{
 		"between attempts": 0, "in the middle of an attempt": 30 * time.Millisecond,
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				masters := memmaster.New(3)
-				asked := make(chan struct{}, 100)
+		RunVirtual(t, name, func(t *testing.T) {
+			masters := memmaster.New(3)
+			asked := make(chan struct{}, 100)
+			for _, m := range masters {
+				has(t, m, single.Acquire)
+			}
+			l, err := redlock.New(masters.All(), redlock.Options{Clock: NewClock()})
+			Must(t, err)
+			first, second := Wait(t, t.Context(), l, Key, LongTTL), Wait(t, t.Context(), l, Key, LongTTL)
+			Settle(time.Second)
+			if len(masters[0].Traces(Key, l.ID())) == 0 {
+				t.Fatal("the waiter is in no queue: this test shows nothing")
+			}
+			if slow > 0 {
 				for _, m := range masters {
-					has(t, m, single.Acquire)
+					m.Behave(func(r *single.Request) memmaster.Fate {
+						if r.Op != single.Acquire {
+							return memmaster.Fate{}
+						}
+						asked <- struct{}{}
+						return memmaster.Fate{Before: slow}
+					})
 				}
-				l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: newClock()})
-				must(t, err)
-				first, second := wait(t, t.Context(), l, key, longTTL), wait(t, t.Context(), l, key, longTTL)
-				settle(time.Second)
-				if len(masters[0].Traces(key, l.ID())) == 0 {
-					t.Fatal("the waiter is in no queue: this test shows nothing")
-				}
-				if slow > 0 {
-					for _, m := range masters {
-						m.Behave(func(r *single.Request) memmaster.Fate {
-							if r.Op != single.Acquire {
-								return memmaster.Fate{}
-							}
-							asked <- struct{}{}
-							return memmaster.Fate{Before: slow}
-						})
-					}
-					<-asked
-				}
-				must(t, l.Close(within(t, time.Second)))
-				unmarked(t, masters, l)
-				is(t, first.Fail(t), redlock.ErrClosed)
-				is(t, second.Fail(t), redlock.ErrClosed)
-			})
+				<-asked
+			}
+			Must(t, l.Close(Within(t, time.Second)))
+			unmarked(t, masters, l)
+			Is(t, first.Fail(t), redlock.ErrClosed)
+			Is(t, second.Fail(t), redlock.ErrClosed)
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -40,28 +41,27 @@ func TestAQuorumErrorIsOneLineThatAnOperatorCanActOn(t *testing.T) {
 }
 
 func TestAQuorumErrorStaysOneLineForAnyReplyOfAMaster(t *testing.T) {
-	masters := newFakes(1)
-	masters.Behave(on(single.Acquire, act{Err: errors.Join(errors.New("one"), errors.New("two"))}))
-	_, err := masters.Locker(t, redlock.Options{}).TryAcquire(t.Context(), key, longTTL)
+	masters := NewFakes(1)
+	masters.Behave(On(single.Acquire, Act{Err: errors.Join(errors.New("one"), errors.New("two"))}))
+	_, err := masters.Locker(t, redlock.Options{}).TryAcquire(t.Context(), Key, LongTTL)
 	if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "two") {
 		t.Errorf("want one line with the whole error: %q", err)
 	}
 }
 
 func TestAQuorumErrorHasTheReplyOfEveryMaster(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	WithLocker(t, 5, func(t *testing.T, masters Fakes, l *redlock.Locker) {
 		masters[1].Take("somebody", time.Second)
 		masters[2].Take("somebody", 3*time.Second)
-		masters[3].Behave(on(single.Acquire, act{Lost: true}))
-		masters[4].Behave(on(single.Acquire, act{Err: errors.New("broken")}))
-		_, err := l.Acquire(within(t, time.Millisecond), key, longTTL, redlock.RetryEvery(time.Minute)) // one round
+		masters[3].Behave(On(single.Acquire, Act{Lost: true}))
+		masters[4].Behave(On(single.Acquire, Act{Err: errors.New("broken")}))
+		_, err := l.Acquire(Within(t, time.Millisecond), Key, LongTTL, redlock.RetryEvery(time.Minute)) // one round
 
 		q, ok := errors.AsType[*redlock.QuorumError](err)
 		if !ok {
 			t.Fatalf("%v is no QuorumError", err)
 		}
-		if q.Op != "acquire" || q.Key != key || q.Granted != 1 || q.Quorum != 3 || q.N != 5 || len(q.Nodes) != 5 {
+		if q.Op != "acquire" || q.Key != Key || q.Granted != 1 || q.Quorum != 3 || q.N != 5 || len(q.Nodes) != 5 {
 			t.Errorf("%+v", q)
 		}
 		votes := []redlock.Vote{redlock.Granted, redlock.Refused, redlock.Refused, redlock.Pending, redlock.Unknown}
@@ -87,47 +87,33 @@ func TestHazard11OneMastersErrorIsNotTheRounds(t *testing.T) {
 		redlock.ErrHeld, redlock.ErrExpired, redlock.ErrNotHeld, context.DeadlineExceeded, context.Canceled,
 		single.ErrDown,
 	} {
-		bubble(t, 5, func(t *testing.T, masters fakes) {
-			l := masters.Locker(t, redlock.Options{})
-			failing := func(n int) {
-				for i, m := range masters {
-					m.Behave(nil)
-					if i < n {
-						m.Behave(func(*single.Request) act { return act{Err: fmt.Errorf("one master: %w", leaky)} })
-					}
-				}
-			}
-			failing(2)
-			lock, err := l.TryAcquire(t.Context(), key, longTTL)
-			must(t, err)
-			must(t, lock.Extend(t.Context(), longTTL))
-			must(t, lock.Release(t.Context()))
+		WithLocker(t, 5, func(t *testing.T, masters Fakes, l *redlock.Locker) {
+			fails := func(*single.Request) Act { return Act{Err: fmt.Errorf("one master: %w", leaky)} }
+			masters[:2].Behave(fails)
+			lock, err := l.TryAcquire(t.Context(), Key, LongTTL)
+			Must(t, err)
+			Must(t, lock.Extend(t.Context(), LongTTL))
+			Must(t, lock.Release(t.Context()))
 
-			failing(3)
-			_, err = l.TryAcquire(t.Context(), key, longTTL)
-			onlyIs(t, err, redlock.ErrNoQuorum)
-			isNot(t, err, single.ErrDown)
+			masters[:3].Behave(fails)
+			_, err = l.TryAcquire(t.Context(), Key, LongTTL)
+			OnlyIs(t, err, redlock.ErrNoQuorum)
+			IsNot(t, err, single.ErrDown)
 			if !strings.Contains(err.Error(), leaky.Error()) {
 				t.Errorf("%v does not have the masters' error", err)
 			}
-			failing(0)
+			masters.Behave(nil)
 		})
 	}
 }
 
 // One refusal in an outage is not "held": it would send an operator to look for a holder.
 func TestHazard11ARefusalInAnOutageIsNotHeld(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
-		for i, m := range masters {
-			if i < 3 {
-				m.Behave(func(*single.Request) act { return act{Err: errors.New("connection refused")} })
-			} else {
-				m.Take("somebody", longTTL)
-			}
-		}
-		_, err := l.TryAcquire(t.Context(), key, longTTL)
-		onlyIs(t, err, redlock.ErrNoQuorum)
+	WithLocker(t, 5, func(t *testing.T, masters Fakes, l *redlock.Locker) {
+		masters[:3].Behave(RefuseAll)
+		masters[3:].Take("somebody", LongTTL)
+		_, err := l.TryAcquire(t.Context(), Key, LongTTL)
+		OnlyIs(t, err, redlock.ErrNoQuorum)
 		masters.Behave(nil)
 	})
 }
@@ -135,42 +121,34 @@ func TestHazard11ARefusalInAnOutageIsNotHeld(t *testing.T) {
 // The caller can ask for the reason that ended the wait, and for the verdict of the last round. Neither error matches
 // the other.
 func TestHazard12CancelledExhaustedAndHeldAreDifferentErrors(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	WithLocker(t, 3, func(t *testing.T, masters Fakes, l *redlock.Locker) {
 		masters.Take("somebody", time.Hour)
-		_, err := l.TryAcquire(t.Context(), key, longTTL)
-		onlyIs(t, err, redlock.ErrHeld)
+		_, err := l.TryAcquire(t.Context(), Key, LongTTL)
+		OnlyIs(t, err, redlock.ErrHeld)
 
-		_, err = l.Acquire(t.Context(), key, longTTL, redlock.MaxAttempts(3))
-		onlyIs(t, err, redlock.ErrHeld)
+		_, err = l.Acquire(t.Context(), Key, LongTTL, redlock.MaxAttempts(3))
+		OnlyIs(t, err, redlock.ErrHeld)
 
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err = l.Acquire(ctx, key, longTTL)
-		onlyIs(t, err, redlock.ErrHeld, context.DeadlineExceeded)
+		_, err = l.Acquire(Within(t, time.Second), Key, LongTTL)
+		OnlyIs(t, err, redlock.ErrHeld, context.DeadlineExceeded)
 
-		ctx, cancel = context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		_, err = l.Acquire(ctx, key, longTTL)
-		onlyIs(t, err, redlock.ErrHeld, context.Canceled)
+		_, err = l.Acquire(ctx, Key, LongTTL)
+		OnlyIs(t, err, redlock.ErrHeld, context.Canceled)
 
-		masters.Behave(func(*single.Request) act { return act{Lost: true} })
-		ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		_, err = l.TryAcquire(ctx, key, longTTL) // nobody has said anything yet
-		onlyIs(t, err, context.DeadlineExceeded)
+		masters.Behave(func(*single.Request) Act { return Act{Lost: true} })
+		_, err = l.TryAcquire(Within(t, time.Millisecond), Key, LongTTL) // nobody has said anything yet
+		OnlyIs(t, err, context.DeadlineExceeded)
 
-		ctx, cancel = context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		_, err = l.Acquire(ctx, key, longTTL)
-		onlyIs(t, err, redlock.ErrNoQuorum, context.DeadlineExceeded)
+		_, err = l.Acquire(Within(t, 5*time.Second), Key, LongTTL)
+		OnlyIs(t, err, redlock.ErrNoQuorum, context.DeadlineExceeded)
 		masters.Behave(nil)
 	})
 }
 
 func TestAWaitThatEndedMatchesItsContextsErrorAndItsCause(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	WithLocker(t, 3, func(t *testing.T, masters Fakes, l *redlock.Locker) {
 		masters.Take("somebody", time.Hour)
 		why := errors.New("why")
 		for name, a := range acquirers {
@@ -179,9 +157,9 @@ func TestAWaitThatEndedMatchesItsContextsErrorAndItsCause(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancelCause(t.Context())
 			time.AfterFunc(time.Second, func() { cancel(why) })
-			err := a(l, ctx, key, longTTL)
-			is(t, err, why)
-			is(t, err, context.Canceled)
+			err := a(l, ctx, Key, LongTTL)
+			Is(t, err, why)
+			Is(t, err, context.Canceled)
 		}
 	})
 }
@@ -194,22 +172,21 @@ func TestARefusedConnectionLeavesNothingToCleanUp(t *testing.T) {
 		wrong[i] = "redis://:wrong@" + s.Addr()
 	}
 	l, err := redlock.Dial(t.Context(), wrong, redlock.Options{})
-	must(t, err)
-	_, err = l.TryAcquire(t.Context(), key, longTTL)
-	is(t, err, redlock.ErrNoQuorum)
-	closeLocker(t, l) // long before the ttl is over
+	Must(t, err)
+	_, err = l.TryAcquire(t.Context(), Key, LongTTL)
+	Is(t, err, redlock.ErrNoQuorum)
+	CloseLocker(t, l) // long before the ttl is over
 }
 
 // A context may end because of another lock's error. That says nothing about this acquisition's masters.
 func TestTheCauseOfAContextIsNoOutage(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
-		masters.Behave(on(single.Acquire, act{Lost: true}))
+	WithLocker(t, 3, func(t *testing.T, masters Fakes, l *redlock.Locker) {
+		masters.Behave(On(single.Acquire, Act{Lost: true}))
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Millisecond, func() { cancel(redlock.ErrNoQuorum) })
-		_, err := l.TryAcquire(ctx, key, longTTL)
-		is(t, err, context.Canceled)
-		is(t, err, redlock.ErrNoQuorum)
+		_, err := l.TryAcquire(ctx, Key, LongTTL)
+		Is(t, err, context.Canceled)
+		Is(t, err, redlock.ErrNoQuorum)
 		if since := redlock.OutageSince(l); since != 0 {
 			t.Errorf("the cause of a context counts as an outage that began at %v", since)
 		}

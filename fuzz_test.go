@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -47,12 +48,12 @@ func FuzzOptions(f *testing.F) {
 		}
 		locker, err := redlock.New([]redlock.Master{&willing{guard: opts.RestartGuard}}, opts)
 		if err != nil {
-			is(t, err, redlock.ErrInvalid)
+			Is(t, err, redlock.ErrInvalid)
 			return
 		}
-		defer closeLocker(t, locker)
+		defer CloseLocker(t, locker)
 		const ttl = 10 * time.Second
-		lock, err := locker.TryAcquire(t.Context(), key, ttl)
+		lock, err := locker.TryAcquire(t.Context(), Key, ttl)
 		if err != nil {
 			if !errors.Is(err, redlock.ErrInvalid) && !errors.Is(err, redlock.ErrNoQuorum) &&
 				!errors.Is(err, redlock.ErrExpired) {
@@ -67,7 +68,7 @@ func FuzzOptions(f *testing.F) {
 		if most := ttl - redlock.DriftAllowance(ttl, factor); lock.Remaining() > most {
 			t.Errorf("%+v: valid for %v, want at most %v", opts, lock.Remaining(), most)
 		}
-		must(t, lock.Release(t.Context()))
+		Must(t, lock.Release(t.Context()))
 	})
 }
 
@@ -98,8 +99,8 @@ func FuzzAcquireArguments(f *testing.F) {
 		}
 		master := &willing{}
 		locker, err := redlock.New([]redlock.Master{master}, redlock.Options{})
-		must(t, err)
-		defer closeLocker(t, locker)
+		Must(t, err)
+		defer CloseLocker(t, locker)
 		lock, err := locker.TryAcquire(t.Context(), first, time.Duration(ttl), opts...)
 		switch {
 		case errors.Is(err, redlock.ErrInvalid):

@@ -8,72 +8,71 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
 // Two sets of masters at a time (NewJoint), with masters in memory. internal/scenarios has real servers.
 
 // sixes are the fakes of two sets of three that have none in common.
-func sixes(t *testing.T, body func(t *testing.T, masters fakes, l *redlock.Locker)) {
+func sixes(t *testing.T, body func(t *testing.T, masters Fakes, l *redlock.Locker)) {
 	t.Helper()
-	bubble(t, 6, func(t *testing.T, masters fakes) {
-		body(t, masters, joint(t, masters[:3], masters[3:], redlock.Options{}))
+	Bubble(t, 6, func(t *testing.T, masters Fakes) {
+		body(t, masters, Joint(t, masters[:3], masters[3:], redlock.Options{}))
 	})
 }
 
 func TestOneMasterDownInEachSetCostsNothing(t *testing.T) {
-	sixes(t, func(t *testing.T, masters fakes, l *redlock.Locker) {
-		masters[0].Behave(refuseAll)
-		masters[4].Behave(on(single.Acquire, act{Lost: true}))
-		lock := acquire(t, l, longTTL)
-		must(t, lock.Extend(t.Context(), longTTL))
-		must(t, lock.Verify(t.Context()))
-		must(t, lock.Release(t.Context()))
+	sixes(t, func(t *testing.T, masters Fakes, l *redlock.Locker) {
+		masters[0].Behave(RefuseAll)
+		masters[4].Behave(On(single.Acquire, Act{Lost: true}))
+		lock := Acquire(t, l, LongTTL)
+		Must(t, lock.Extend(t.Context(), LongTTL))
+		Must(t, lock.Verify(t.Context()))
+		Must(t, lock.Release(t.Context()))
 	})
 }
 
 func TestAMajorityOfOneSetDownIsNoQuorumOfThatSet(t *testing.T) {
 	for set, down := range map[string][]int{"old": {0, 2}, "new": {3, 4}} {
-		sixes(t, func(t *testing.T, masters fakes, l *redlock.Locker) {
-			lock := acquire(t, l, longTTL)
+		sixes(t, func(t *testing.T, masters Fakes, l *redlock.Locker) {
+			lock := Acquire(t, l, LongTTL)
 			for _, i := range down {
-				masters[i].Behave(refuseAll)
+				masters[i].Behave(RefuseAll)
 			}
-			ofSet(t, lock.Extend(t.Context(), longTTL), redlock.ErrNoQuorum, set)
-			must(t, lock.Err())
-			ofSet(t, lock.Verify(t.Context()), redlock.ErrNoQuorum, set)
-			ofSet(t, lock.Release(t.Context()), redlock.ErrNoQuorum, set)
-			_, err := l.TryAcquire(t.Context(), key, longTTL)
-			ofSet(t, err, redlock.ErrNoQuorum, set)
+			OfSet(t, lock.Extend(t.Context(), LongTTL), redlock.ErrNoQuorum, set)
+			Must(t, lock.Err())
+			OfSet(t, lock.Verify(t.Context()), redlock.ErrNoQuorum, set)
+			OfSet(t, lock.Release(t.Context()), redlock.ErrNoQuorum, set)
+			_, err := l.TryAcquire(t.Context(), Key, LongTTL)
+			OfSet(t, err, redlock.ErrNoQuorum, set)
 			for _, i := range down {
 				masters[i].Behave(nil)
 			}
-			settle(2 * time.Second) // the janitor has removed what was left
-			must(t, acquire(t, l, longTTL).Release(t.Context()))
-			settle(time.Second)
-			if n := masters.Holders(""); n > 0 {
-				t.Errorf("%s: %d masters still have the key", set, n)
-			}
+			Settle(2 * time.Second) // the janitor has removed what was left
+			Must(t, Acquire(t, l, LongTTL).Release(t.Context()))
+			Settle(time.Second)
+			masters.AllFree(t)
 		})
 	}
 }
 
 func TestAKeyThatIsHeldInOneSetIsHeldAndTheErrorNamesTheSet(t *testing.T) {
 	for set, at := range map[string]int{"old": 0, "new": 3} {
-		sixes(t, func(t *testing.T, masters fakes, l *redlock.Locker) {
-			masters[at].Take("another", longTTL)
-			lock := acquire(t, l, longTTL) // a minority is in nobody's way
-			must(t, lock.Release(t.Context()))
-			masters[at+1].Take("another", longTTL)
-			_, err := l.TryAcquire(t.Context(), key, longTTL)
-			ofSet(t, err, redlock.ErrHeld, set)
-			isNot(t, err, redlock.ErrNoQuorum)
-			settle(time.Second)
+		sixes(t, func(t *testing.T, masters Fakes, l *redlock.Locker) {
+			masters[at].Take("another", LongTTL)
+			lock := Acquire(t, l, LongTTL) // a minority is in nobody's way
+			Must(t, lock.Release(t.Context()))
+			masters[at+1].Take("another", LongTTL)
+			_, err := l.TryAcquire(t.Context(), Key, LongTTL)
+			OfSet(t, err, redlock.ErrHeld, set)
+			IsNot(t, err, redlock.ErrNoQuorum)
+			Settle(time.Second)
 			if n := masters.Holders("") - masters.Holders("another"); n > 0 {
 				t.Errorf("the refused attempt left %d keys", n)
 			}
-			h, err := l.Holder(t.Context(), key)
-			if must(t, err); !h.Held {
+			h, err := l.Holder(t.Context(), Key)
+			if Must(t, err); !h.Held {
 				t.Errorf("held in the %s set, and Holder returned %+v", set, h)
 			}
 		})
@@ -84,97 +83,93 @@ func TestAKeyThatIsHeldInOneSetIsHeldAndTheErrorNamesTheSet(t *testing.T) {
 func TestAHoldThatOneSetHasLostIsOver(t *testing.T) {
 	for set, lost := range map[string][]int{"old": {0, 1}, "new": {4, 5}} {
 		for name, ask := range map[string]func(context.Context, *redlock.Lock) error{
-			"extend":  func(ctx context.Context, lock *redlock.Lock) error { return lock.Extend(ctx, longTTL) },
+			"extend":  func(ctx context.Context, lock *redlock.Lock) error { return lock.Extend(ctx, LongTTL) },
 			"verify":  func(ctx context.Context, lock *redlock.Lock) error { return lock.Verify(ctx) },
 			"release": func(ctx context.Context, lock *redlock.Lock) error { return lock.Release(ctx) },
 		} {
-			sixes(t, func(t *testing.T, masters fakes, l *redlock.Locker) {
-				lock := acquire(t, l, longTTL)
-				settle(0)
+			sixes(t, func(t *testing.T, masters Fakes, l *redlock.Locker) {
+				lock := Acquire(t, l, LongTTL)
+				Settle(0)
 				for _, i := range lost {
 					masters[i].Forget()
 				}
-				ofSet(t, ask(t.Context(), lock), redlock.ErrNotHeld, set)
-				if name != "verify" && !over(lock) {
+				OfSet(t, ask(t.Context(), lock), redlock.ErrNotHeld, set)
+				if name != "verify" && !Over(lock) {
 					t.Errorf("%s: Done is open", name)
 				}
 				_ = lock.Release(t.Context())
-				settle(time.Second)
-				if n := masters.Holders(""); n > 0 {
-					t.Errorf("%s: %d masters still have the key of a hold that is lost", name, n)
-				}
+				Settle(time.Second)
+				masters.AllFree(t)
 			})
 		}
 	}
 }
 
 func TestRenewalOfAHoldThatOneSetHasLostEndsIt(t *testing.T) {
-	sixes(t, func(t *testing.T, masters fakes, l *redlock.Locker) {
-		lock := acquire(t, l, longTTL, redlock.AutoRenew())
-		settle(longTTL)
-		must(t, lock.Err())
+	sixes(t, func(t *testing.T, masters Fakes, l *redlock.Locker) {
+		lock := Acquire(t, l, LongTTL, redlock.AutoRenew())
+		Settle(LongTTL)
+		Must(t, lock.Err())
 		masters[3].Forget()
 		masters[5].Forget()
-		settle(longTTL / 2)
-		is(t, lock.Err(), redlock.ErrNotHeld)
+		Settle(LongTTL / 2)
+		Is(t, lock.Err(), redlock.ErrNotHeld)
 	})
 }
 
 func TestAHoldOfTwoSetsIsRepairedInBoth(t *testing.T) {
-	sixes(t, func(t *testing.T, masters fakes, l *redlock.Locker) {
-		lock := acquire(t, l, longTTL)
-		settle(0)
+	sixes(t, func(t *testing.T, masters Fakes, l *redlock.Locker) {
+		lock := Acquire(t, l, LongTTL)
+		Settle(0)
 		masters[1].Forget()
 		masters[5].Forget()
-		must(t, lock.Extend(t.Context(), longTTL))
-		settle(time.Second)
+		Must(t, lock.Extend(t.Context(), LongTTL))
+		Settle(time.Second)
 		if n := masters.Holders(lock.Owner()); n != 6 {
 			t.Errorf("%d of 6 masters have the key after an extension", n)
 		}
-		must(t, lock.Release(t.Context()))
+		Must(t, lock.Release(t.Context()))
 	})
 }
 
 // A master that belongs to both sets and has lost the key costs each set a vote.
 func TestAMasterOfBothSetsVotesInBoth(t *testing.T) {
-	bubble(t, 4, func(t *testing.T, masters fakes) {
-		l := joint(t, masters[:3], masters[1:], redlock.Options{}) // {1, 2, 3} → {2, 3, 4}
-		lock := acquire(t, l, longTTL)
-		settle(0)
+	Bubble(t, 4, func(t *testing.T, masters Fakes) {
+		l := Joint(t, masters[:3], masters[1:], redlock.Options{}) // {1, 2, 3} → {2, 3, 4}
+		lock := Acquire(t, l, LongTTL)
+		Settle(0)
 		if n := masters.Asked(); n != 4 {
 			t.Errorf("%d requests for 4 masters, two of these in both sets", n)
 		}
 		masters[1].Forget()
-		must(t, lock.Extend(t.Context(), longTTL))
-		settle(time.Second)
+		Must(t, lock.Extend(t.Context(), LongTTL))
+		Settle(time.Second)
 		masters[1].Forget()
 		masters[2].Forget()
-		is(t, lock.Extend(t.Context(), longTTL), redlock.ErrNotHeld)
-		settle(time.Second)
-		masters[1].Behave(refuseAll)
-		must(t, acquire(t, l, longTTL).Release(t.Context()))
-		masters[0].Behave(refuseAll)
-		_, err := l.TryAcquire(t.Context(), key, longTTL)
-		ofSet(t, err, redlock.ErrNoQuorum, "old")
+		Is(t, lock.Extend(t.Context(), LongTTL), redlock.ErrNotHeld)
+		Settle(time.Second)
+		masters[1].Behave(RefuseAll)
+		Must(t, Acquire(t, l, LongTTL).Release(t.Context()))
+		masters[0].Behave(RefuseAll)
+		_, err := l.TryAcquire(t.Context(), Key, LongTTL)
+		OfSet(t, err, redlock.ErrNoQuorum, "old")
 		masters[0].Behave(nil)
-		masters[3].Behave(refuseAll)
-		_, err = l.TryAcquire(t.Context(), key, longTTL)
-		ofSet(t, err, redlock.ErrNoQuorum, "new")
+		masters[3].Behave(RefuseAll)
+		_, err = l.TryAcquire(t.Context(), Key, LongTTL)
+		OfSet(t, err, redlock.ErrNoQuorum, "new")
 		masters[1].Behave(nil)
 		masters[3].Behave(nil)
-		settle(time.Second)
+		Settle(time.Second)
 	})
 }
 
 func TestAReleaseIsConfirmedByBothSets(t *testing.T) {
-	sixes(t, func(t *testing.T, masters fakes, l *redlock.Locker) {
-		lock := acquire(t, l, longTTL)
-		settle(0)
-		for _, m := range masters[3:] {
-			m.Behave(on(single.Release, act{After: 300 * time.Millisecond}))
-		}
+	sixes(t, func(t *testing.T, masters Fakes, l *redlock.Locker) {
+		lock := Acquire(t, l, LongTTL)
+		Settle(0)
+		masters[3:].Behave(On(single.Release, Act{After: 300 * time.Millisecond}))
 		began := time.Now()
-		must(t, lock.Release(t.Context()))
+		Must(t, lock.Release(t.Context()))
 		if took := time.Since(began); took < 300*time.Millisecond {
 			t.Errorf("confirmed after %v, before the new masters had answered", took)
 		}
@@ -182,14 +177,13 @@ func TestAReleaseIsConfirmedByBothSets(t *testing.T) {
 }
 
 func TestEventsOfTwoSetsNameTheSetThatDecided(t *testing.T) {
-	bubble(t, 6, func(t *testing.T, masters fakes) {
+	Bubble(t, 6, func(t *testing.T, masters Fakes) {
 		events := make(chan redlock.Event, 1000)
-		l := joint(t, masters[:3], masters[3:], redlock.Options{Observer: func(e redlock.Event) { events <- e }})
-		masters[3].Take("another", longTTL)
-		masters[4].Take("another", longTTL)
-		_, err := l.TryAcquire(t.Context(), key, longTTL)
-		is(t, err, redlock.ErrHeld)
-		settle(time.Second)
+		l := Joint(t, masters[:3], masters[3:], redlock.Options{Observer: func(e redlock.Event) { events <- e }})
+		masters[3:5].Take("another", LongTTL)
+		_, err := l.TryAcquire(t.Context(), Key, LongTTL)
+		Is(t, err, redlock.ErrHeld)
+		Settle(time.Second)
 		for len(events) > 0 {
 			e := <-events
 			if e.Kind == redlock.EventAcquire && (e.Set != "new" || e.N != 3 || e.Quorum != 2 || e.Refused != 2) {
@@ -201,13 +195,13 @@ func TestEventsOfTwoSetsNameTheSetThatDecided(t *testing.T) {
 
 // unlike is a master of a type with values that can't be compared.
 type unlike struct {
-	*fake
+	*Fake
 	_ []int
 }
 
 func TestNewJointRefusesContradictoryMasters(t *testing.T) {
-	f := newFakes(70).Masters()
-	same := func(name string) redlock.Master { return newFake(name) }
+	f := NewFakes(70).Masters()
+	same := func(name string) redlock.Master { return NewFake(name) }
 	for name, c := range map[string]struct {
 		before, after []redlock.Master
 		opts          redlock.Options
@@ -234,8 +228,8 @@ func TestNewJointRefusesContradictoryMasters(t *testing.T) {
 			"127.0.0.1:1 is one of the old and of the new",
 		},
 		"not comparable": {
-			[]redlock.Master{unlike{fake: newFake("x")}},
-			[]redlock.Master{unlike{fake: newFake("x")}, f[0]},
+			[]redlock.Master{unlike{Fake: NewFake("x")}},
+			[]redlock.Master{unlike{Fake: NewFake("x")}, f[0]},
 			redlock.Options{},
 			"x is one of the old",
 		},
@@ -246,28 +240,28 @@ func TestNewJointRefusesContradictoryMasters(t *testing.T) {
 		"too many":          {f[:65], f[:3], redlock.Options{}, "65 masters, and 64 is the most (of the old masters)"},
 		"a guard for some": {
 			f[:3],
-			[]redlock.Master{guarded{Fake: newFake("g"), Guard: time.Minute}},
+			[]redlock.Master{Guarded{Fake: NewFake("g"), Guard: time.Minute}},
 			redlock.Options{},
 			"one has a restart guard and the other has none",
 		},
 		"a shorter guard": {
-			[]redlock.Master{guarded{Fake: newFake("g"), Guard: time.Minute}},
-			[]redlock.Master{guarded{Fake: newFake("h"), Guard: time.Second}},
+			[]redlock.Master{Guarded{Fake: NewFake("g"), Guard: time.Minute}},
+			[]redlock.Master{Guarded{Fake: NewFake("h"), Guard: time.Second}},
 			redlock.Options{RestartGuard: time.Minute},
 			"h, has one of 1s only",
 		},
 		"bad options": {f[:3], f[1:4], redlock.Options{DriftFactor: 2}, "DriftFactor"},
 	} {
 		l, err := redlock.NewJoint(c.before, c.after, c.opts)
-		is(t, err, redlock.ErrInvalid)
+		Is(t, err, redlock.ErrInvalid)
 		if l != nil || err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want it to say %q", name, err, c.want)
 		}
 	}
 	for _, n := range []int{63, 64} { // together, of which 62 are in both
 		l, err := redlock.NewJoint(f[:n-1], f[1:n], redlock.Options{})
-		must(t, err)
-		must(t, l.Close(t.Context()))
+		Must(t, err)
+		Must(t, l.Close(t.Context()))
 	}
 }
 
@@ -301,11 +295,11 @@ func TestDialJointRefusesContradictoryURLs(t *testing.T) {
 	} {
 		l, err := redlock.DialJoint(c.ctx, c.before, c.after, redlock.Options{})
 		if c.want == nil {
-			must(t, err)
-			must(t, l.Close(t.Context()))
+			Must(t, err)
+			Must(t, l.Close(t.Context()))
 			continue
 		}
-		is(t, err, c.want)
+		Is(t, err, c.want)
 		if l != nil || err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%s: %v, want it to say %q and no password", name, err, c.says)
 		}
@@ -314,17 +308,17 @@ func TestDialJointRefusesContradictoryURLs(t *testing.T) {
 
 func TestADialJointThatFailsClosesWhatItHasOpened(t *testing.T) {
 	servers := redistest.StartN(t, 2)
-	good := urls(servers)
+	good := URLs(servers)
 	for name, after := range map[string][]string{
 		"a bad URL": {good[1], "nonsense"}, "the same masters": {good[1], good[0]}, "none": {},
 	} {
 		opened, err := redlock.OpenedByDialJoint(t.Context(), good, after)
-		is(t, err, redlock.ErrInvalid)
+		Is(t, err, redlock.ErrInvalid)
 		if len(opened) != 2 {
 			t.Errorf("%s: %d masters were opened", name, len(opened))
 		}
 		for _, m := range opened {
-			call := &single.Call{Request: &single.Request{Op: single.Inspect, Keys: []string{key}}}
+			call := &single.Call{Request: &single.Request{Op: single.Inspect, Keys: []string{Key}}}
 			m.Do(t.Context(), []*single.Call{call})
 			if call.Err == nil {
 				t.Errorf("%s: %s was left open", name, m.Name())

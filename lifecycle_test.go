@@ -3,7 +3,6 @@ package redlock_test
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,26 +11,26 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/redlocktest"
 )
 
 func TestReleasingTwiceSaysTheSameTwice(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
-		lock := acquire(t, l, longTTL)
-		must(t, lock.Release(t.Context()))
-		settle(time.Second)
+	WithLocker(t, 3, func(t *testing.T, masters Fakes, l *redlock.Locker) {
+		lock := Acquire(t, l, LongTTL)
+		Must(t, lock.Release(t.Context()))
+		Settle(time.Second)
 		before := masters.Asked()
-		must(t, lock.Release(t.Context()))
+		Must(t, lock.Release(t.Context()))
 		if n := masters.Asked(); n != before {
 			t.Errorf("the second release sent %d requests to the masters", n-before)
 		}
 
-		lost := acquire(t, l, longTTL)
-		settle(time.Millisecond)
+		lost := Acquire(t, l, LongTTL)
+		Settle(time.Millisecond)
 		masters.Forget()
 		first := lost.Release(t.Context())
-		onlyIs(t, first, redlock.ErrNotHeld)
+		OnlyIs(t, first, redlock.ErrNotHeld)
 		if second := lost.Release(t.Context()); second == nil || second.Error() != first.Error() {
 			t.Errorf("the second release returned %v, the first returned %v", second, first)
 		}
@@ -39,82 +38,74 @@ func TestReleasingTwiceSaysTheSameTwice(t *testing.T) {
 }
 
 func TestAReleasedLockIsOver(t *testing.T) {
-	inMemory(t, func(t *testing.T, _ redlocktest.Masters, l *redlock.Locker) {
-		lock := acquire(t, l, longTTL, redlock.AutoRenew())
+	InMemory(t, func(t *testing.T, _ redlocktest.Masters, l *redlock.Locker) {
+		lock := Acquire(t, l, LongTTL, redlock.AutoRenew())
 		ctx := lock.Context(t.Context())
-		if lock.Err() != nil || over(lock) || ctx.Err() != nil {
+		if lock.Err() != nil || Over(lock) || ctx.Err() != nil {
 			t.Fatalf("a lock that is held: %v, %v", lock.Err(), ctx.Err())
 		}
-		must(t, lock.Release(t.Context()))
-		is(t, lock.Err(), redlock.ErrNotHeld)
-		is(t, lock.Extend(t.Context(), longTTL), redlock.ErrNotHeld)
-		is(t, lock.Verify(t.Context()), redlock.ErrNotHeld)
-		is(t, ctx.Err(), context.Canceled)
-		is(t, context.Cause(ctx), redlock.ErrNotHeld)
+		Must(t, lock.Release(t.Context()))
+		Is(t, lock.Err(), redlock.ErrNotHeld)
+		Is(t, lock.Extend(t.Context(), LongTTL), redlock.ErrNotHeld)
+		Is(t, lock.Verify(t.Context()), redlock.ErrNotHeld)
+		Is(t, ctx.Err(), context.Canceled)
+		Is(t, context.Cause(ctx), redlock.ErrNotHeld)
 		now, cancel := context.WithCancel(lock.Context(t.Context())) // also of one that is made now
 		defer cancel()
 		select {
 		case <-now.Done():
-			is(t, context.Cause(now), redlock.ErrNotHeld)
+			Is(t, context.Cause(now), redlock.ErrNotHeld)
 		case <-time.After(time.Hour):
 			t.Error("what descends from a context that is made now goes on")
 		}
-		if !over(lock) || lock.Remaining() != 0 || lock.Until().After(time.Now()) {
-			t.Errorf("Done closed: %t, remaining %v, until %v", over(lock), lock.Remaining(), lock.Until())
+		if !Over(lock) || lock.Remaining() != 0 || lock.Until().After(time.Now()) {
+			t.Errorf("Done closed: %t, remaining %v, until %v", Over(lock), lock.Remaining(), lock.Until())
 		}
-		if lock.Key() != key || len(lock.Keys()) != 1 || lock.Owner() == "" {
+		if lock.Key() != Key || len(lock.Keys()) != 1 || lock.Owner() == "" {
 			t.Errorf("the lock has forgotten its key, keys or owner: %q, %q, %q", lock.Key(), lock.Keys(), lock.Owner())
 		}
 	})
 }
 
 func TestAllMethodsMayBeCalledAtOnce(t *testing.T) {
-	masters := newFakes(5)
+	masters := NewFakes(5)
 	l := masters.Locker(t, redlock.Options{})
 	for range 20 {
-		lock := acquire(t, l, longTTL, redlock.AutoRenew())
-		var all sync.WaitGroup
-		for i := range 16 {
-			all.Go(func() {
-				if i%4 == 0 {
-					if err := lock.Release(t.Context()); err != nil {
-						t.Errorf("Release: %v", err)
-					}
-				}
-				// An extension that a newer one overtakes while it waits for its turn has not been confirmed.
-				if err := lock.Extend(t.Context(), longTTL); err != nil && !errors.Is(err, redlock.ErrNotHeld) &&
-					!errors.Is(err, redlock.ErrNoQuorum) {
-					t.Errorf("Extend: %v", err)
-				}
-				if lock.Remaining() == 0 && lock.Err() == nil { // in this order: it may be released between the two
-					t.Error("held for no time at all")
-				}
-				_, _, _ = lock.Until(), lock.Context(t.Context()).Err(), over(lock)
-			})
-		}
-		all.Wait()
-		is(t, lock.Err(), redlock.ErrNotHeld)
+		lock := Acquire(t, l, LongTTL, redlock.AutoRenew())
+		Concurrently(16, func(i int) {
+			if i%4 == 0 {
+				Is(t, lock.Release(t.Context()), nil)
+			}
+			// An extension that a newer one overtakes while it waits for its turn has not been confirmed.
+			if err := lock.Extend(t.Context(), LongTTL); err != nil && !errors.Is(err, redlock.ErrNotHeld) &&
+				!errors.Is(err, redlock.ErrNoQuorum) {
+				t.Errorf("Extend: %v", err)
+			}
+			if lock.Remaining() == 0 && lock.Err() == nil { // in this order: it may be released between the two
+				t.Error("held for no time at all")
+			}
+			_, _, _ = lock.Until(), lock.Context(t.Context()).Err(), Over(lock)
+		})
+		Is(t, lock.Err(), redlock.ErrNotHeld)
 	}
-	closeLocker(t, l)
-	if n := masters.Holders(""); n != 0 {
-		t.Errorf("the key is left on %d masters", n)
-	}
+	CloseLocker(t, l)
+	masters.AllFree(t)
 }
 
 func TestALocksContextEndsWithItsParent(t *testing.T) {
-	inMemory(t, func(t *testing.T, _ redlocktest.Masters, l *redlock.Locker) {
-		lock := acquire(t, l, longTTL)
+	InMemory(t, func(t *testing.T, _ redlocktest.Masters, l *redlock.Locker) {
+		lock := Acquire(t, l, LongTTL)
 		why := errors.New("why")
 		parent, cancel := context.WithCancelCause(t.Context())
 		ctx := lock.Context(parent)
 		cancel(why)
 		<-ctx.Done()
-		is(t, context.Cause(ctx), why)
-		must(t, lock.Err())
+		Is(t, context.Cause(ctx), why)
+		Must(t, lock.Err())
 		for _, parent := range []string{"one", "another"} { // each by its own
 			of, cancel := context.WithCancelCause(t.Context())
 			child := lock.Context(of)
-			must(t, child.Err())
+			Must(t, child.Err())
 			cancel(errors.New(parent))
 			if <-child.Done(); context.Cause(child).Error() != parent {
 				t.Errorf("the context for %s parent has ended by %v", parent, context.Cause(child))
@@ -126,87 +117,83 @@ func TestALocksContextEndsWithItsParent(t *testing.T) {
 		defer cancelSecond()
 		ofFirst, ofSecond := lock.Context(first), lock.Context(second)
 		cancelSecond()
-		if is(t, ofSecond.Err(), context.Canceled); ofFirst.Err() != nil {
+		if Is(t, ofSecond.Err(), context.Canceled); ofFirst.Err() != nil {
 			t.Errorf("the context for a parent that goes on: %v", ofFirst.Err())
 		}
-		must(t, lock.Release(t.Context()))
+		Must(t, lock.Release(t.Context()))
 	})
 }
 
 func TestExtendNeverShortensTheValidity(t *testing.T) {
-	inMemory(t, func(t *testing.T, _ redlocktest.Masters, l *redlock.Locker) {
-		lock := acquire(t, l, 10*time.Second)
-		must(t, lock.Extend(t.Context(), longTTL))
-		if got := lock.Remaining(); got != longTTL-longTTL/100-2*time.Millisecond {
+	InMemory(t, func(t *testing.T, _ redlocktest.Masters, l *redlock.Locker) {
+		lock := Acquire(t, l, 10*time.Second)
+		Must(t, lock.Extend(t.Context(), LongTTL))
+		if got := lock.Remaining(); got != LongTTL-LongTTL/100-2*time.Millisecond {
 			t.Errorf("after the extension held for %v", got)
 		}
 		until := lock.Until()
-		must(t, lock.Extend(t.Context(), 10*time.Second))
+		Must(t, lock.Extend(t.Context(), 10*time.Second))
 		if got := lock.Until(); !got.Equal(until) {
 			t.Errorf("a shorter extension moved the bound by %v", got.Sub(until))
 		}
-		must(t, lock.Release(t.Context()))
+		Must(t, lock.Release(t.Context()))
 	})
 }
 
 func TestRenewalKeepsALockWithOneMasterStopped(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartN(t, 5)
-	l := dial(t, servers, redlock.Options{RequestTimeout: 300 * time.Millisecond}) // a busy machine is not the point
+	l := Dial(t, servers, redlock.Options{RequestTimeout: 300 * time.Millisecond}) // a busy machine is not the point
 	const ttl = 2 * time.Second
 	began := time.Now()
-	lock := acquire(t, l, ttl, redlock.AutoRenew())
-	must(t, servers[1].Pause())
-	redistest.Eventually(t, promptly, func() bool {
+	lock := Acquire(t, l, ttl, redlock.AutoRenew())
+	Must(t, servers[1].Pause())
+	redistest.Eventually(t, Promptly, func() bool {
 		return lock.Err() != nil || lock.Until().Sub(began) > 3*ttl
 	}, "the bound to move on by several ttls")
-	must(t, lock.Err())
-	_, err := l.TryAcquire(t.Context(), key, ttl)
-	is(t, err, redlock.ErrHeld)
-	must(t, lock.Release(t.Context()))
-	must(t, servers[1].Resume())
-	redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 0 },
+	Must(t, lock.Err())
+	_, err := l.TryAcquire(t.Context(), Key, ttl)
+	Is(t, err, redlock.ErrHeld)
+	Must(t, lock.Release(t.Context()))
+	Must(t, servers[1].Resume())
+	redistest.Eventually(t, Promptly, func() bool { return Holders(t, servers, "") == 0 },
 		"the stopped master to be cleaned up")
 }
 
 func TestCloseWaitsForHoldsAndRefusesNewOnes(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
-		lock := acquire(t, l, time.Hour)
+	WithLocker(t, 3, func(t *testing.T, masters Fakes, l *redlock.Locker) {
+		lock := Acquire(t, l, time.Hour)
 		waiter := make(chan error, 1)
 		go func() {
-			_, err := l.Acquire(context.Background(), key, time.Hour)
+			_, err := l.Acquire(context.Background(), Key, time.Hour)
 			waiter <- err
 		}()
-		settle(time.Second)
+		Settle(time.Second)
 		closed := make(chan error, 1)
 		go func() { closed <- l.Close(context.Background()) }()
 		synctest.Wait()
-		is(t, <-waiter, redlock.ErrClosed)
-		_, err := l.TryAcquire(t.Context(), "another", longTTL)
-		onlyIs(t, err, redlock.ErrClosed)
+		Is(t, <-waiter, redlock.ErrClosed)
+		_, err := l.TryAcquire(t.Context(), "another", LongTTL)
+		OnlyIs(t, err, redlock.ErrClosed)
 		select {
 		case err := <-closed:
 			t.Fatalf("Close did not wait for the hold: %v", err)
 		case <-time.After(time.Minute):
 		}
-		must(t, lock.Err())
-		must(t, lock.Extend(t.Context(), time.Hour)) // what is held works as before
-		must(t, lock.Release(t.Context()))
-		must(t, <-closed)
-		must(t, l.Close(t.Context())) // again
-		if n := masters.Holders(""); n != 0 {
-			t.Errorf("the key is left on %d masters", n)
-		}
+		Must(t, lock.Err())
+		Must(t, lock.Extend(t.Context(), time.Hour)) // what is held works as before
+		Must(t, lock.Release(t.Context()))
+		Must(t, <-closed)
+		Must(t, l.Close(t.Context())) // again
+		masters.AllFree(t)
 	})
 }
 
 func TestCloseWaitsUntilHoldsHaveLapsed(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
-		acquire(t, l, 10*time.Second)
+	WithLocker(t, 3, func(t *testing.T, _ Fakes, l *redlock.Locker) {
+		Acquire(t, l, 10*time.Second)
 		began := time.Now()
-		must(t, l.Close(t.Context()))
+		Must(t, l.Close(t.Context()))
 		if took := time.Since(began); took > 10*time.Second || took < 9*time.Second {
 			t.Errorf("Close took %v, want the life of the lock", took)
 		}
@@ -214,28 +201,26 @@ func TestCloseWaitsUntilHoldsHaveLapsed(t *testing.T) {
 }
 
 func TestCloseGivesUpWithItsContext(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
-		lock := acquire(t, l, time.Hour, redlock.AutoRenew())
+	WithLocker(t, 3, func(t *testing.T, masters Fakes, l *redlock.Locker) {
+		lock := Acquire(t, l, time.Hour, redlock.AutoRenew())
 		work, end := context.WithCancel(lock.Context(t.Context()))
 		defer end()
-		settle(time.Second)
-		ctx := within(t, time.Second)
-		err := l.Close(ctx)
-		is(t, err, context.DeadlineExceeded)
+		Settle(time.Second)
+		err := l.Close(Within(t, time.Second))
+		Is(t, err, context.DeadlineExceeded)
 		select {
 		case <-work.Done():
-			is(t, context.Cause(work), redlock.ErrClosed)
+			Is(t, context.Cause(work), redlock.ErrClosed)
 		default:
 			t.Error("the context of the lock is not cancelled")
 		}
-		is(t, lock.Err(), redlock.ErrNotHeld)
-		is(t, lock.Err(), redlock.ErrClosed)
-		is(t, context.Cause(lock.Context(t.Context())), redlock.ErrClosed)
-		is(t, lock.Extend(t.Context(), time.Hour), redlock.ErrClosed)
-		is(t, lock.Release(t.Context()), redlock.ErrClosed)
+		Is(t, lock.Err(), redlock.ErrNotHeld)
+		Is(t, lock.Err(), redlock.ErrClosed)
+		Is(t, context.Cause(lock.Context(t.Context())), redlock.ErrClosed)
+		Is(t, lock.Extend(t.Context(), time.Hour), redlock.ErrClosed)
+		Is(t, lock.Release(t.Context()), redlock.ErrClosed)
 		before := masters.Asked()
-		settle(2 * time.Hour)
+		Settle(2 * time.Hour)
 		if n := masters.Asked(); n != before {
 			t.Errorf("%d requests after Close", n-before)
 		}
@@ -244,37 +229,37 @@ func TestCloseGivesUpWithItsContext(t *testing.T) {
 
 // Close may return before an acquisition is won. Then the acquisition fails; it does not return a lock that is over.
 func TestAnAcquisitionFailsWhenCloseReturnsBeforeIt(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		masters.Behave(away(time.Second))
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
+		masters.Behave(Away(time.Second))
 		l := masters.Locker(t, redlock.Options{RequestTimeout: 10 * time.Second})
 		acquired := make(chan error, 1)
 		go func() {
-			lock, err := l.TryAcquire(context.Background(), key, time.Hour)
+			lock, err := l.TryAcquire(context.Background(), Key, time.Hour)
 			if err == nil {
 				err = errors.Join(errors.New("returned a lock"), lock.Err())
 			}
 			acquired <- err
 		}()
-		settle(100 * time.Millisecond)
+		Settle(100 * time.Millisecond)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		is(t, l.Close(ctx), context.Canceled)
+		Is(t, l.Close(ctx), context.Canceled)
 		err := <-acquired
-		is(t, err, redlock.ErrClosed)
-		isNot(t, err, redlock.ErrNotHeld)
+		Is(t, err, redlock.ErrClosed)
+		IsNot(t, err, redlock.ErrNotHeld)
 	})
 }
 
 func TestCloseIsNotHeldUpByAMasterThatNeverReturns(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		stuck := make(chan struct{})
-		voters := []redlock.Master{masters[0], masters[1], deaf{Fake: masters[2], Stuck: stuck}}
-		l, err := redlock.New(voters, redlock.Options{Clock: newClock()})
-		must(t, err)
-		must(t, acquire(t, l, 10*time.Second).Release(t.Context()))
-		ctx := within(t, time.Second)
+		voters := []redlock.Master{masters[0], masters[1], Deaf{Fake: masters[2], Stuck: stuck}}
+		l, err := redlock.New(voters, redlock.Options{Clock: NewClock()})
+		Must(t, err)
+		Must(t, Acquire(t, l, 10*time.Second).Release(t.Context()))
+		ctx := Within(t, time.Second)
 		began := time.Now()
-		is(t, l.Close(ctx), context.DeadlineExceeded) // that master's key may be left
+		Is(t, l.Close(ctx), context.DeadlineExceeded) // that master's key may be left
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("Close took %v", took)
 		}
@@ -285,58 +270,52 @@ func TestCloseIsNotHeldUpByAMasterThatNeverReturns(t *testing.T) {
 // A client of another kind may keep its own deadlines; a round does not wait for it.
 func TestHazard04ARoundDoesNotWaitForAClientThatKeepsNoDeadlines(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	masters := make([]redlock.Master, len(servers))
-	for i, s := range servers {
+	l, err := redlock.New(WrapEach(servers, func(_ int, s *redistest.Server) redlock.Master {
 		ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{s.Addr(): s.Addr()}})
 		t.Cleanup(func() { _ = ring.Close() })
 		m, err := redlock.NewMaster(ring)
-		must(t, err)
-		masters[i] = m
-	}
-	l, err := redlock.New(masters, redlock.Options{RequestTimeout: 100 * time.Millisecond})
-	must(t, err)
-	t.Cleanup(func() { closeLocker(t, l) })
-	must(t, servers[0].Pause())
+		Must(t, err)
+		return m
+	}), redlock.Options{RequestTimeout: 100 * time.Millisecond})
+	Must(t, err)
+	t.Cleanup(func() { CloseLocker(t, l) })
+	Must(t, servers[0].Pause())
 	began := time.Now()
-	must(t, acquire(t, l, longTTL).Release(t.Context()))
-	must(t, servers[1].Pause())
-	_, err = l.TryAcquire(t.Context(), key, longTTL)
-	is(t, err, redlock.ErrNoQuorum)
+	Must(t, Acquire(t, l, LongTTL).Release(t.Context()))
+	Must(t, servers[1].Pause())
+	_, err = l.TryAcquire(t.Context(), Key, LongTTL)
+	Is(t, err, redlock.ErrNoQuorum)
 	if took := time.Since(began); took > time.Second {
 		t.Errorf("took %v", took)
 	}
-	must(t, servers[0].Resume())
-	must(t, servers[1].Resume())
+	Must(t, servers[0].Resume())
+	Must(t, servers[1].Resume())
 }
 
 // Callers wait for an extension, and then all of them for the configuration. The next extension serves all of them.
 func TestExtensionsThatWaitForTheConfigurationShareTheNextOne(t *testing.T) {
-	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
-		lock := acquire(t, l, longTTL)
+	InMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
+		lock := Acquire(t, l, LongTTL)
 		const slow = 10 * time.Millisecond
 		for _, m := range masters {
 			m.SlowDown(slow)
 		}
 		began := time.Now()
-		var callers sync.WaitGroup
-		for i := range 8 {
-			callers.Go(func() {
-				calls, ttl := 0, longTTL+time.Duration(i)*time.Second
-				must(t, lock.ExtendAsOf(ttl, func(context.Context) (time.Duration, error) {
-					if calls++; calls > 1 {
-						<-time.After(time.Millisecond) // until each of them is here
-					}
-					return time.Since(began) + time.Hour, nil
-				}))
-			})
-		}
-		callers.Wait()
+		Concurrently(8, func(i int) {
+			calls, ttl := 0, LongTTL+time.Duration(i)*time.Second
+			Must(t, lock.ExtendAsOf(ttl, func(context.Context) (time.Duration, error) {
+				if calls++; calls > 1 {
+					<-time.After(time.Millisecond) // until each of them is here
+				}
+				return time.Since(began) + time.Hour, nil
+			}))
+		})
 		if took := time.Since(began); took > 3*slow {
 			t.Errorf("8 extensions took %v, and each master answers after %v", took, slow)
 		}
-		if want := began.Add(longTTL + 6*time.Second); lock.Until().Before(want) {
+		if want := began.Add(LongTTL + 6*time.Second); lock.Until().Before(want) {
 			t.Errorf("the lock ends at %v, want %v or later", lock.Until(), want)
 		}
-		must(t, lock.Release(t.Context()))
+		Must(t, lock.Release(t.Context()))
 	})
 }

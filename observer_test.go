@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -41,18 +42,18 @@ func (w *watched) count(k redlock.EventKind) int {
 
 // everything makes a Locker send every kind of event, in every operation that an Observer could block. Before a lock
 // ends without a Release, everything calls lapsing with it.
-func everything(t *testing.T, l *redlock.Locker, masters fakes, c *clock, lapsing func(*redlock.Lock)) {
+func everything(t *testing.T, l *redlock.Locker, masters Fakes, c *Clock, lapsing func(*redlock.Lock)) {
 	t.Helper()
 	ctx := t.Context()
-	lock := acquire(t, l, longTTL)
-	_, err := l.TryAcquire(ctx, key, longTTL)
-	is(t, err, redlock.ErrHeld)
-	must(t, lock.Extend(ctx, longTTL))
-	must(t, lock.Release(ctx))
+	lock := Acquire(t, l, LongTTL)
+	_, err := l.TryAcquire(ctx, Key, LongTTL)
+	Is(t, err, redlock.ErrHeld)
+	Must(t, lock.Extend(ctx, LongTTL))
+	Must(t, lock.Release(ctx))
 
 	lapses := func(end func(*redlock.Lock), opts ...redlock.Option) {
 		t.Helper()
-		lock := acquire(t, l, time.Second, opts...)
+		lock := Acquire(t, l, time.Second, opts...)
 		lapsing(lock)
 		inner := lock.Context(ctx)
 		until := lock.Until()
@@ -65,7 +66,7 @@ func everything(t *testing.T, l *redlock.Locker, masters fakes, c *clock, lapsin
 		if late := time.Since(until); late > 0 {
 			t.Errorf("Done closed %v after the bound", late)
 		}
-		settle(5 * time.Second) // what is left on masters
+		Settle(5 * time.Second) // what is left on masters
 		masters.Behave(nil)
 	}
 	lapses(func(lock *redlock.Lock) { <-lock.Done() })
@@ -73,28 +74,28 @@ func everything(t *testing.T, l *redlock.Locker, masters fakes, c *clock, lapsin
 	lapses(func(*redlock.Lock) { c.Suspend(time.Hour) }) // Err finds out
 	lapses(func(lock *redlock.Lock) {                    // lost on a majority
 		masters.Forget()
-		is(t, lock.Extend(ctx, time.Second), redlock.ErrNotHeld)
+		Is(t, lock.Extend(ctx, time.Second), redlock.ErrNotHeld)
 	})
 	lapses(func(lock *redlock.Lock) { // a renewal finds out
 		masters.Forget()
 		<-lock.Done()
 	}, redlock.AutoRenew())
 
-	lock = acquire(t, l, time.Second) // one master confirms late, another one never
-	masters[0].Behave(on(single.Release, act{Mute: true}))
-	masters[1].Behave(on(single.Release, act{Lost: true}))
+	lock = Acquire(t, l, time.Second) // one master confirms late, another one never
+	masters[0].Behave(On(single.Release, Act{Mute: true}))
+	masters[1].Behave(On(single.Release, Act{Lost: true}))
 	_ = lock.Release(ctx)
-	settle(500 * time.Millisecond)
+	Settle(500 * time.Millisecond)
 	masters[0].Behave(nil)
-	settle(5 * time.Second)
+	Settle(5 * time.Second)
 	masters.Behave(nil)
 
-	lock = acquire(t, l, longTTL)
+	lock = Acquire(t, l, LongTTL)
 	lapsing(lock)
 	ended, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	_ = l.Close(ended)
-	is(t, lock.Err(), redlock.ErrClosed)
+	Is(t, lock.Err(), redlock.ErrClosed)
 	<-lock.Done()
 }
 
@@ -120,7 +121,7 @@ func blocks(l *redlock.Locker, lock *redlock.Lock) bool {
 }
 
 func TestHazard77TheObserverIsCalledWithoutAnyMutexAndAfterDone(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		var l *redlock.Locker
 		var lapsing atomic.Pointer[redlock.Lock]
 		w := &watched{does: func(e redlock.Event) {
@@ -128,14 +129,14 @@ func TestHazard77TheObserverIsCalledWithoutAnyMutexAndAfterDone(t *testing.T) {
 				t.Errorf("%v: told with a mutex held", e.Kind)
 				return // to ask the lock would be a deadlock
 			}
-			if e.Kind == redlock.EventLost && !over(lapsing.Load()) {
+			if e.Kind == redlock.EventLost && !Over(lapsing.Load()) {
 				t.Errorf("the observer got %v before Done was closed", e.Err)
 			}
 		}}
-		c := newClock()
+		c := NewClock()
 		l = masters.Locker(t, redlock.Options{Clock: c, Observer: w.observe})
 		everything(t, l, masters, c, func(k *redlock.Lock) { lapsing.Store(k); _ = k.Done() })
-		settle(time.Second)
+		Settle(time.Second)
 		for k := redlock.EventAcquire; k <= redlock.EventReturned; k++ {
 			if w.count(k) == 0 {
 				t.Errorf("no event of kind %v: this test shows nothing about it", k)
@@ -148,54 +149,50 @@ func TestHazard77TheObserverIsCalledWithoutAnyMutexAndAfterDone(t *testing.T) {
 }
 
 func TestHazard77ASlowObserverDelaysNoLock(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		c := newClock()
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
+		c := NewClock()
 		l := masters.Locker(t, redlock.Options{Clock: c, Observer: func(redlock.Event) {
-			pass(700 * time.Millisecond)
+			Pass(700 * time.Millisecond)
 		}})
-		other := acquire(t, l, time.Second, redlock.AutoRenew(), redlock.AndKeys("another"))
-		must(t, other.Release(t.Context()))
+		other := Acquire(t, l, time.Second, redlock.AutoRenew(), redlock.AndKeys("another"))
+		Must(t, other.Release(t.Context()))
 		began := time.Now()
 		everything(t, l, masters, c, func(*redlock.Lock) {})
 		if took := time.Since(began); took > time.Minute {
 			t.Errorf("took %v", took)
 		}
-		settle(time.Hour) // until the observer has been told of it all
+		Settle(time.Hour) // until the observer has been told of it all
 	})
 }
 
 func TestHazard77APanickingObserverLeavesNoMutexLockedAndCloseReportsIt(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		for name, opts := range map[string]func(redlock.Event){
 			//nolint:forbidigo // that is what is tested
 			"panics": func(redlock.Event) { panic("a bug of the observer's") },
 			"exits":  func(redlock.Event) { runtime.Goexit() },
 		} {
-			c := newClock()
-			voters := make([]redlock.Master, len(masters))
-			for i, m := range masters {
-				voters[i] = m
-			}
+			c := NewClock()
 			var told atomic.Int64
-			l, err := redlock.New(voters,
+			l, err := redlock.New(masters.Masters(),
 				redlock.Options{Clock: c, Observer: func(e redlock.Event) { told.Add(1); opts(e) }})
-			must(t, err)
-			lock := acquire(t, l, time.Second)
+			Must(t, err)
+			lock := Acquire(t, l, time.Second)
 			c.Suspend(time.Hour)
-			is(t, lock.Err(), redlock.ErrNotHeld) // tells of the loss
-			is(t, lock.Err(), redlock.ErrNotHeld)
+			Is(t, lock.Err(), redlock.ErrNotHeld) // tells of the loss
+			Is(t, lock.Err(), redlock.ErrNotHeld)
 			if left := lock.Remaining(); left != 0 {
 				t.Errorf("%v are left", left)
 			}
-			settle(time.Second)
-			must(t, acquire(t, l, time.Second).Release(t.Context()))
-			settle(time.Second)
+			Settle(time.Second)
+			Must(t, Acquire(t, l, time.Second).Release(t.Context()))
+			Settle(time.Second)
 			err = l.Close(t.Context())
 			if name == "panics" && (err == nil || !strings.Contains(err.Error(), "a bug of the observer's")) {
 				t.Errorf("Close returned %v", err)
 			}
 			if name == "exits" {
-				must(t, err)
+				Must(t, err)
 			}
 			if told.Load() < 10 {
 				t.Errorf("%s: told of %d events", name, told.Load())
@@ -205,7 +202,7 @@ func TestHazard77APanickingObserverLeavesNoMutexLockedAndCloseReportsIt(t *testi
 }
 
 func TestHazard77AnObserverMayAskTheLockAndBlock(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		var l *redlock.Locker
 		var lost atomic.Pointer[redlock.Lock]
 		release := make(chan struct{})
@@ -216,31 +213,31 @@ func TestHazard77AnObserverMayAskTheLockAndBlock(t *testing.T) {
 			}
 			lock := lost.Load()
 			err := lock.Err()
-			if lock.Remaining() != 0 || lock.Until().After(time.Now()) || !over(lock) ||
+			if lock.Remaining() != 0 || lock.Until().After(time.Now()) || !Over(lock) ||
 				lock.Context(t.Context()).Err() == nil {
 				err = errors.New("the lock does not know of its end")
 			}
-			if _, failed := l.Holder(t.Context(), key); failed != nil {
+			if _, failed := l.Holder(t.Context(), Key); failed != nil {
 				err = failed
 			}
 			_ = lock.Release(t.Context())
 			asked <- err
 			<-release
 		}})
-		lock := acquire(t, l, time.Second)
+		lock := Acquire(t, l, time.Second)
 		lost.Store(lock)
-		is(t, <-asked, redlock.ErrNotHeld)
+		Is(t, <-asked, redlock.ErrNotHeld)
 		for range 100 { // while it blocks
-			lock := acquire(t, l, time.Second, redlock.AutoRenew())
-			pass(2 * time.Second)
-			must(t, lock.Release(t.Context()))
+			lock := Acquire(t, l, time.Second, redlock.AutoRenew())
+			Pass(2 * time.Second)
+			Must(t, lock.Release(t.Context()))
 		}
 		close(release)
 	})
 }
 
 func TestHazard77DroppedEventsAreCounted(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		begin := make(chan struct{})
 		var told, missed, returned atomic.Int64
 		l := masters.Locker(t, redlock.Options{Observer: func(e redlock.Event) {
@@ -252,20 +249,20 @@ func TestHazard77DroppedEventsAreCounted(t *testing.T) {
 			}
 		}})
 		for range maxEvents / 4 {
-			must(t, acquire(t, l, time.Second).Release(t.Context()))
+			Must(t, Acquire(t, l, time.Second).Release(t.Context()))
 		}
-		settle(time.Second)
+		Settle(time.Second)
 		if told.Load() != 0 {
 			t.Error("the observer did not block")
 		}
 		close(begin)
-		settle(time.Second)
+		Settle(time.Second)
 		if n := told.Load(); n < maxEvents || n > maxEvents+1 {
 			t.Errorf("the observer got %d events", n)
 		}
 		before := returned.Load()
-		must(t, acquire(t, l, time.Second).Release(t.Context()))
-		settle(time.Second)
+		Must(t, Acquire(t, l, time.Second).Release(t.Context()))
+		Settle(time.Second)
 		if missed.Load() == 0 || returned.Load() != before+1 {
 			t.Errorf("%d missed events were counted, and then %d told", missed.Load(), returned.Load()-before)
 		}
@@ -274,21 +271,21 @@ func TestHazard77DroppedEventsAreCounted(t *testing.T) {
 
 func TestHazard77CloseReportsEventsThatWereDroppedAtTheEnd(t *testing.T) {
 	for _, more := range []int{0, 3} {
-		bubble(t, 3, func(t *testing.T, masters fakes) {
+		Bubble(t, 3, func(t *testing.T, masters Fakes) {
 			begin := make(chan struct{})
 			var told, missed atomic.Int64
 			l, err := redlock.New([]redlock.Master{masters[0]},
-				redlock.Options{Clock: newClock(), Observer: func(e redlock.Event) {
+				redlock.Options{Clock: NewClock(), Observer: func(e redlock.Event) {
 					<-begin
 					told.Add(1)
 					missed.Add(int64(e.Missed))
 				}})
-			must(t, err)
+			Must(t, err)
 			for range maxEvents / 5 { // of 5 events each: two votes, two rounds, one return
-				must(t, acquire(t, l, time.Second).Release(t.Context()))
+				Must(t, Acquire(t, l, time.Second).Release(t.Context()))
 			}
 			for range more {
-				must(t, acquire(t, l, time.Second).Release(t.Context()))
+				Must(t, Acquire(t, l, time.Second).Release(t.Context()))
 			}
 			synctest.Wait()
 			closed := make(chan error, 1)
@@ -299,7 +296,7 @@ func TestHazard77CloseReportsEventsThatWereDroppedAtTheEnd(t *testing.T) {
 			lost := int64(5*(maxEvents/5+more)) - told.Load()
 			switch {
 			case lost <= 0:
-				must(t, err)
+				Must(t, err)
 			case err == nil || !strings.Contains(err.Error(), fmt.Sprintf("last %d events", lost)):
 				t.Errorf("the observer got %d events, %d missed events were counted, and Close returned %v",
 					told.Load(), missed.Load(), err)
@@ -312,12 +309,12 @@ func TestHazard77CloseReportsEventsThatWereDroppedAtTheEnd(t *testing.T) {
 }
 
 func TestHazard77CloseDoesNotWaitForAnObserverThatNeverReturns(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		stuck := make(chan struct{})
 		l, err := redlock.New([]redlock.Master{masters[0]},
-			redlock.Options{Clock: newClock(), Observer: func(redlock.Event) { <-stuck }})
-		must(t, err)
-		must(t, acquire(t, l, time.Second).Release(t.Context()))
+			redlock.Options{Clock: NewClock(), Observer: func(redlock.Event) { <-stuck }})
+		Must(t, err)
+		Must(t, Acquire(t, l, time.Second).Release(t.Context()))
 		began := time.Now()
 		if err := l.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "Observer") {
 			t.Errorf("Close returned %v", err)
@@ -336,35 +333,34 @@ func TestCloseWaitsForAnObserverThatIsSlow(t *testing.T) {
 	for name, atMost := range map[string]time.Duration{
 		"for as long as it takes": time.Hour, "until its context ends": time.Second,
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, 3, func(t *testing.T, masters fakes) {
-				told := 0
-				l, err := redlock.New([]redlock.Master{masters[0]},
-					redlock.Options{Clock: newClock(), Observer: func(redlock.Event) {
-						<-time.After(each)
-						told++
-					}})
-				must(t, err)
-				for range locks {
-					must(t, acquire(t, l, time.Second).Release(t.Context()))
+		RunVirtual(t, name, func(t *testing.T) {
+			masters := NewFakes(3)
+			told := 0
+			l, err := redlock.New([]redlock.Master{masters[0]},
+				redlock.Options{Clock: NewClock(), Observer: func(redlock.Event) {
+					<-time.After(each)
+					told++
+				}})
+			Must(t, err)
+			for range locks {
+				Must(t, Acquire(t, l, time.Second).Release(t.Context()))
+			}
+			ctx := Within(t, atMost)
+			began := time.Now()
+			err = l.Close(ctx)
+			took := time.Since(began)
+			if atMost == time.Hour {
+				if err != nil || told < 3*locks || took < 4*time.Second {
+					t.Errorf("Close took %v and returned %v after %d events", took, err, told)
 				}
-				ctx := within(t, atMost)
-				began := time.Now()
-				err = l.Close(ctx)
-				took := time.Since(began)
-				if atMost == time.Hour {
-					if err != nil || told < 3*locks || took < 4*time.Second {
-						t.Errorf("Close took %v and returned %v after %d events", took, err, told)
-					}
-					return
-				}
-				if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "Observer") ||
-					took > atMost {
-					t.Errorf("Close took %v and returned %v", took, err)
-				}
-				synctest.Wait()
-				<-time.After(time.Minute) // the rest is told all the same
-			})
+				return
+			}
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "Observer") ||
+				took > atMost {
+				t.Errorf("Close took %v and returned %v", took, err)
+			}
+			synctest.Wait()
+			<-time.After(time.Minute) // the rest is told all the same
 		})
 	}
 }

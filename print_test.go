@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/sharded"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -32,22 +33,22 @@ func TestHazard115WhatIsPrintedHasNamesAndNoSecrets(t *testing.T) {
 	const password = "hush-hush"
 	server := redistest.Start(t, redistest.WithPassword(password))
 	opt, err := redis.ParseURL(server.URL())
-	must(t, err)
+	Must(t, err)
 	client, cluster := redis.NewClient(opt),
 		redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"b:1"}, Password: password})
 	dialled, err := single.Dial(server.URL(), single.Options{})
-	must(t, err)
+	Must(t, err)
 	brought, err := redlock.NewMaster(client)
-	must(t, err)
+	Must(t, err)
 	clustered, err := redlock.NewMaster(cluster)
-	must(t, err)
+	Must(t, err)
 	locker, err := redlock.New([]redlock.Master{dialled}, redlock.Options{})
-	must(t, err)
-	lock := acquire(t, locker, longTTL)
+	Must(t, err)
+	lock := Acquire(t, locker, LongTTL)
 	secret := lock.Owner()[strings.LastIndexByte(lock.Owner(), '/')+1:]
 	group := sharded.Group{Name: "g", URLs: []string{server.URL()}}
 	groups, err := sharded.New([]sharded.Group{group}, sharded.Options{})
-	must(t, err)
+	Must(t, err)
 	for name, test := range map[string]struct {
 		value any
 		want  string
@@ -78,20 +79,20 @@ func TestHazard115WhatIsPrintedHasNamesAndNoSecrets(t *testing.T) {
 			t.Errorf("Options: printed as %q", text)
 		}
 	}
-	if got, want := lock.String(), fmt.Sprintf("lock on %q #%s", key, lock.ID()); got != want {
+	if got, want := lock.String(), fmt.Sprintf("lock on %q #%s", Key, lock.ID()); got != want {
 		t.Errorf("printed as %q, want %q", got, want)
 	}
 	if got := (*redlock.Lock)(nil).String(); got != "no lock" {
 		t.Errorf("no lock is printed as %q", got)
 	}
-	must(t, lock.Release(t.Context()))
-	must(t, locker.Close(context.Background()))
-	must(t, groups.Close(context.Background()))
+	Must(t, lock.Release(t.Context()))
+	Must(t, locker.Close(context.Background()))
+	Must(t, groups.Close(context.Background()))
 	if text := fmt.Sprint(locker); !strings.HasSuffix(text, ", closed") {
 		t.Errorf("after Close the Locker is printed as %q", text)
 	}
 	for _, c := range []interface{ Close() error }{dialled, client, cluster} {
-		must(t, c.Close())
+		Must(t, c.Close())
 	}
 }
 
@@ -104,18 +105,18 @@ func TestHazard113OptionsAreEnoughWithoutAClient(t *testing.T) {
 			return "", password
 		}}
 	}
-	locker, err := redlock.Open(masters, redlock.Options{RestartGuard: longTTL})
-	must(t, err)
-	if _, err := locker.TryAcquire(t.Context(), key, 2*longTTL); !errors.Is(err, redlock.ErrInvalid) ||
+	locker, err := redlock.Open(masters, redlock.Options{RestartGuard: LongTTL})
+	Must(t, err)
+	if _, err := locker.TryAcquire(t.Context(), Key, 2*LongTTL); !errors.Is(err, redlock.ErrInvalid) ||
 		!strings.Contains(err.Error(), "guard") {
 		t.Errorf("a ttl above the guard: %v", err)
 	}
-	must(t, locker.Close(context.Background()))
+	Must(t, locker.Close(context.Background()))
 	locker, err = redlock.Open(masters, redlock.Options{})
-	must(t, err)
-	lock := acquire(t, locker, longTTL)
-	must(t, lock.Release(t.Context()))
-	must(t, locker.Close(context.Background())) // with its connections: TestMain looks for goroutines
+	Must(t, err)
+	lock := Acquire(t, locker, LongTTL)
+	Must(t, lock.Release(t.Context()))
+	Must(t, locker.Close(context.Background())) // with its connections: TestMain looks for goroutines
 	for name, bad := range map[string][]*redis.Options{
 		"no masters":     nil,
 		"nil options":    {masters[0], nil},

@@ -12,7 +12,7 @@ import (
 
 // A program calls IsLeader before every piece of work, so the call must cost next to nothing.
 func BenchmarkIsLeader(b *testing.B) {
-	l, err := redlock.New(memmaster.Masters(memmaster.New(3)), redlock.Options{})
+	l, err := redlock.New(memmaster.New(3).All(), redlock.Options{})
 	must(b, err)
 	c, err := leader.New(l, leader.Config{Key: "leader", TTL: time.Minute})
 	must(b, err)

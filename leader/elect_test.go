@@ -16,6 +16,7 @@ import (
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/embedded"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/leader"
 	"github.com/seed-624411e5/redlock/redlocktest"
 )
@@ -26,24 +27,21 @@ func elect(t *testing.T, servers []*redistest.Server, key string, ttl time.Durat
 ) *leader.Election {
 	t.Helper()
 	election, err := leader.NewElection(dial(t, servers), key, ttl, opts...)
-	if err != nil {
-		t.Fatalf("NewElection: %v", err)
-	}
+	must(t, err)
 	return election
 }
 
 // campaign waits for a leadership that must come.
 func campaign(t *testing.T, election *leader.Election) *leader.Term {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	term, err := election.Campaign(ctx)
-	if err != nil {
-		t.Fatalf("Campaign: %v", err)
-	}
+	term, err := election.Campaign(locktest.Within(t, 20*time.Second))
+	must(t, err)
 	t.Cleanup(func() { _ = term.Resign(context.Background()) })
 	return term
 }
+
+// resigns is a leader that resigns at once.
+func resigns(context.Context, *leader.Term) error { return nil }
 
 // terms judges a history of leaderships: whenever one begins, all earlier ones must know that they are over.
 type terms struct {
@@ -133,9 +131,7 @@ func TestResigningHandsOverAtOnce(t *testing.T) {
 	}()
 	redistest.Eventually(t, 5*time.Second, func() bool { return waits(t, servers[0]) }, "the second candidate to wait")
 	began := time.Now()
-	if err := term.Resign(t.Context()); err != nil {
-		t.Fatalf("Resign: %v", err)
-	}
+	must(t, term.Resign(t.Context()))
 	select {
 	case <-term.Done():
 	default:
@@ -148,9 +144,7 @@ func TestResigningHandsOverAtOnce(t *testing.T) {
 	if next.Token() <= term.Token() {
 		t.Errorf("tokens %d and then %d", term.Token(), next.Token())
 	}
-	if err := next.Resign(t.Context()); err != nil {
-		t.Errorf("Resign: %v", err)
-	}
+	must(t, next.Resign(t.Context()))
 }
 
 // waits reports whether a waiter listens for a release on this server. A waiter listens after the masters have
@@ -178,9 +172,7 @@ func TestADeadLeaderIsFollowedWithinTTL(t *testing.T) {
 		t.Error("Close on an ended context said that nothing was left")
 	}
 	died := time.Now()
-	if err := term.Err(); !errors.Is(err, redlock.ErrNotHeld) {
-		t.Errorf("the closed leader's term: %v, want ErrNotHeld", err)
-	}
+	is(t, term.Err(), redlock.ErrNotHeld)
 	next := campaign(t, other)
 	if took := time.Since(died); took > ttl+ttl/2 {
 		t.Errorf("the next leader came after %v, want about %v at most", took, ttl)
@@ -201,12 +193,8 @@ func TestAKilledLeaderIsFollowedWithinTTL(t *testing.T) {
 		return
 	}
 	servers := redistest.StartN(t, 3)
-	urls := make([]string, len(servers))
-	for i, s := range servers {
-		urls[i] = s.URL()
-	}
 	child := exec.Command(os.Args[0], "-test.run=^TestAKilledLeaderIsFollowedWithinTTL$")
-	child.Env = append(os.Environ(), childURLs+"="+strings.Join(urls, " "))
+	child.Env = append(os.Environ(), childURLs+"="+strings.Join(locktest.URLs(servers), " "))
 	out, err := child.StdoutPipe()
 	must(t, err)
 	must(t, child.Start())
@@ -288,28 +276,19 @@ func TestRunResignsWhenTheLeaderPanics(t *testing.T) {
 func TestElectionsThatMakeNoSenseAreRefused(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	locker := dial(t, servers)
-	for name, refused := range map[string]func() (*leader.Election, error){
-		"no locker": func() (*leader.Election, error) { return leader.NewElection(nil, "leader", time.Minute) },
-		"no key":    func() (*leader.Election, error) { return leader.NewElection(locker, "", time.Minute) },
-		"no ttl":    func() (*leader.Election, error) { return leader.NewElection(locker, "leader", 0) },
-		"many leaders": func() (*leader.Election, error) {
-			return leader.NewElection(locker, "leader", time.Minute, redlock.Shared())
-		},
+	errorOf := func(_ *leader.Election, err error) error { return err }
+	for name, err := range map[string]error{
+		"no locker":    errorOf(leader.NewElection(nil, "leader", time.Minute)),
+		"no key":       errorOf(leader.NewElection(locker, "", time.Minute)),
+		"no ttl":       errorOf(leader.NewElection(locker, "leader", 0)),
+		"many leaders": errorOf(leader.NewElection(locker, "leader", time.Minute, redlock.Shared())),
 	} {
-		if _, err := refused(); !errors.Is(err, redlock.ErrInvalid) {
-			t.Errorf("%s: got %v, want ErrInvalid", name, err)
-		}
+		locktest.Refused(t, name, err)
 	}
 	election := elect(t, servers, "leader", time.Minute)
 	var noContext context.Context
-	if err := election.Run(noContext, func(context.Context, *leader.Term) error {
-		return nil
-	}); !errors.Is(err, redlock.ErrInvalid) {
-		t.Errorf("Run without a context: %v", err)
-	}
-	if err := election.Run(t.Context(), nil); !errors.Is(err, redlock.ErrInvalid) {
-		t.Errorf("Run without a function: got %v, want ErrInvalid", err)
-	}
+	is(t, election.Run(noContext, resigns), redlock.ErrInvalid)
+	is(t, election.Run(t.Context(), nil), redlock.ErrInvalid)
 }
 
 // The context of a leader ends when its term is over. If the leader then returns another error than the context's,

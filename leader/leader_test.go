@@ -3,6 +3,7 @@ package leader_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -13,13 +14,14 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/memmaster"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/leader"
 	"github.com/seed-624411e5/redlock/single"
 )
 
 // inBubble runs body in virtual time. Its masters are in memory, and their fencing counters are far ahead of the wall
 // clock.
-func inBubble(t *testing.T, body func(t *testing.T, masters []*memmaster.Master)) {
+func inBubble(t *testing.T, body func(t *testing.T, masters memmaster.Masters)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(3)
@@ -49,7 +51,7 @@ func hold(t *testing.T, c *leader.Candidate) (resign func() error) {
 
 // Observers learn the leader's own token, whatever the masters' counters were before.
 func TestThePublishedTokenIsTheTermsOwn(t *testing.T) {
-	inBubble(t, func(t *testing.T, masters []*memmaster.Master) {
+	inBubble(t, func(t *testing.T, masters memmaster.Masters) {
 		l := locker(t, masters, 0)
 		c := candidate(t, l, "10.0.0.1:80")
 		resign := hold(t, c)
@@ -67,7 +69,7 @@ func TestThePublishedTokenIsTheTermsOwn(t *testing.T) {
 }
 
 func TestObserversSeeEveryChange(t *testing.T) {
-	inBubble(t, func(t *testing.T, masters []*memmaster.Master) {
+	inBubble(t, func(t *testing.T, masters memmaster.Masters) {
 		l := locker(t, masters, 0)
 		one, other := candidate(t, l, "one"), candidate(t, l, "other")
 		var told []leader.Report
@@ -94,7 +96,7 @@ func TestObserversSeeEveryChange(t *testing.T) {
 
 // A slow observer learns the latest state when it returns. The states in between need no queue.
 func TestASlowObserverSeesTheLatestLeader(t *testing.T) {
-	inBubble(t, func(t *testing.T, masters []*memmaster.Master) {
+	inBubble(t, func(t *testing.T, masters memmaster.Masters) {
 		l := locker(t, masters, 0)
 		var told []string
 		var resign func() error
@@ -134,7 +136,7 @@ func (a *answers) Leader(context.Context) (redlock.Holder, error) {
 // Masters that have lost their counters elect a leader with a smaller token. A resource that checks tokens refuses this
 // leader. Observers learn that there is no leader, because the tokens that they see only grow.
 func TestALeaderWithASmallerTokenIsReportedAsNoLeader(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ []*memmaster.Master) {
+	inBubble(t, func(t *testing.T, _ memmaster.Masters) {
 		said := answers{
 			{Held: true, Token: 10, Value: "a", ID: "1"},
 			{Held: true, Token: 9, Value: "b", ID: "2"},
@@ -156,7 +158,7 @@ func TestALeaderWithASmallerTokenIsReportedAsNoLeader(t *testing.T) {
 }
 
 func TestObserversWaitThroughAnOutageAndEndOnFinalErrors(t *testing.T) {
-	inBubble(t, func(t *testing.T, masters []*memmaster.Master) {
+	inBubble(t, func(t *testing.T, masters memmaster.Masters) {
 		l := locker(t, masters, 0)
 		resign := hold(t, candidate(t, l, "me"))
 		<-time.After(ttl)
@@ -166,7 +168,7 @@ func TestObserversWaitThroughAnOutageAndEndOnFinalErrors(t *testing.T) {
 		for term, err := range candidate(t, l, "").Observe(ctx, 0) {
 			must(t, err)
 			if n++; n == 1 && term.Value == "me" {
-				behave(masters, always(memmaster.Fate{Lost: true}))
+				masters.Behave(memmaster.Always(memmaster.Fate{Lost: true}))
 				time.AfterFunc(time.Minute, stop)
 			}
 		}
@@ -202,7 +204,7 @@ func TestObserversWaitThroughAnOutageAndEndOnFinalErrors(t *testing.T) {
 }
 
 func TestACandidateIsNoLeaderOnceItsTermIsOver(t *testing.T) {
-	inBubble(t, func(t *testing.T, masters []*memmaster.Master) {
+	inBubble(t, func(t *testing.T, masters memmaster.Masters) {
 		l := locker(t, masters, 0)
 		c := candidate(t, l, "")
 		if c.IsLeader() || !errors.Is(c.Term().Err(), redlock.ErrNotHeld) {
@@ -214,11 +216,7 @@ func TestACandidateIsNoLeaderOnceItsTermIsOver(t *testing.T) {
 			done <- c.Run(ctx, func(context.Context, *leader.Term) error { <-hangs; return nil })
 		}()
 		<-time.After(time.Second)
-		if err := c.Run(ctx, func(context.Context, *leader.Term) error {
-			return nil
-		}); !errors.Is(err, leader.ErrRunning) {
-			t.Errorf("a second Run: %v", err)
-		}
+		is(t, c.Run(ctx, resigns), leader.ErrRunning)
 		probe := func() (int, string) {
 			w := httptest.NewRecorder()
 			c.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/healthz", nil))
@@ -227,16 +225,16 @@ func TestACandidateIsNoLeaderOnceItsTermIsOver(t *testing.T) {
 		if code, text := probe(); !c.IsLeader() || code != http.StatusOK || text != "leading\n" {
 			t.Errorf("a leader: %t, %d %q", c.IsLeader(), code, text)
 		}
-		behave(masters, always(memmaster.Fate{Lost: true}))
+		masters.Behave(memmaster.Always(memmaster.Fate{Lost: true}))
 		<-time.After(ttl)
 		if c.IsLeader() {
 			t.Error("a leader after the end of its validity")
 		}
 		must(t, c.Healthy(t.Context())) // it has until the tolerance is over to return
 		<-time.After(ttl)
-		if err := c.Healthy(t.Context()); !errors.Is(err, leader.ErrOverstayed) || !errors.Is(err, redlock.ErrNotHeld) {
-			t.Errorf("a leader that hangs: %v", err)
-		}
+		err := c.Healthy(t.Context()) // of a leader that hangs
+		is(t, err, leader.ErrOverstayed)
+		is(t, err, redlock.ErrNotHeld)
 		if code, text := probe(); code != http.StatusServiceUnavailable ||
 			!strings.Contains(text, "after the end of the term") {
 			t.Errorf("%d %q", code, text)
@@ -246,27 +244,25 @@ func TestACandidateIsNoLeaderOnceItsTermIsOver(t *testing.T) {
 		must(t, c.Healthy(t.Context())) // it campaigns again; silent masters are not the candidate's fault
 		stop()
 		<-done //nolint:errcheck // ctx's error
-		if err := c.Healthy(t.Context()); !errors.Is(err, leader.ErrStopped) || !errors.Is(err, context.Canceled) {
-			t.Errorf("after Run: %v", err)
-		}
+		err = c.Healthy(t.Context())
+		is(t, err, leader.ErrStopped)
+		is(t, err, context.Canceled)
 	})
 }
 
 // The masters answer and there is no leader, but the campaign makes no progress. Here the masters refuse only the
 // candidate's acquisitions.
 func TestACampaignThatIsStuckIsNotHealthy(t *testing.T) {
-	inBubble(t, func(t *testing.T, masters []*memmaster.Master) {
-		behave(masters, func(r *single.Request) memmaster.Fate { return memmaster.Fate{Lost: r.Op == single.Acquire} })
+	inBubble(t, func(t *testing.T, masters memmaster.Masters) {
+		masters.Behave(func(r *single.Request) memmaster.Fate { return memmaster.Fate{Lost: r.Op == single.Acquire} })
 		l := locker(t, masters, 0)
 		c := candidate(t, l, "")
 		resign := hold(t, c)
 		<-time.After(time.Second)
 		must(t, c.Healthy(t.Context()))
 		<-time.After(ttl + time.Second)
-		if err := c.Healthy(t.Context()); !errors.Is(err, leader.ErrStuck) {
-			t.Errorf("no candidate is elected: %v", err)
-		}
-		behave(masters, nil)
+		is(t, c.Healthy(t.Context()), leader.ErrStuck)
+		masters.Behave(nil)
 		<-time.After(ttl)
 		must(t, c.Healthy(t.Context()))
 		if !c.IsLeader() {
@@ -278,7 +274,7 @@ func TestACampaignThatIsStuckIsNotHealthy(t *testing.T) {
 
 // A follower is healthy while another candidate leads.
 func TestAFollowerIsHealthy(t *testing.T) {
-	inBubble(t, func(t *testing.T, masters []*memmaster.Master) {
+	inBubble(t, func(t *testing.T, masters memmaster.Masters) {
 		l := locker(t, masters, 0)
 		leads := hold(t, candidate(t, l, ""))
 		<-time.After(ttl)
@@ -295,7 +291,7 @@ func TestAFollowerIsHealthy(t *testing.T) {
 }
 
 func TestBadArguments(t *testing.T) {
-	inBubble(t, func(t *testing.T, masters []*memmaster.Master) {
+	inBubble(t, func(t *testing.T, masters memmaster.Masters) {
 		l := locker(t, masters, 0)
 		for _, cfg := range []leader.Config{
 			{Key: "", TTL: ttl},
@@ -303,22 +299,12 @@ func TestBadArguments(t *testing.T) {
 			{Key: "leader", TTL: ttl, Tolerance: -1},
 			{Key: "leader", TTL: ttl, Value: strings.Repeat("x", redlock.MaxPublished+1)},
 		} {
-			if _, err := leader.New(l, cfg); !errors.Is(err, redlock.ErrInvalid) {
-				t.Errorf("%+v: %v", cfg, err)
-			}
+			_, err := leader.New(l, cfg)
+			locktest.Refused(t, fmt.Sprintf("%+v", cfg), err)
 		}
 		c := candidate(t, l, "")
-		if err := c.Run(t.Context(), nil); !errors.Is(err, redlock.ErrInvalid) {
-			t.Errorf("Run with nothing to do: %v", err)
-		}
-		//nolint:staticcheck // what is tested
-		if err := c.Run(nil, func(context.Context, *leader.Term) error {
-			return nil
-		}); !errors.Is(err, redlock.ErrInvalid) {
-			t.Errorf("Run without a context: %v", err)
-		}
-		if err := c.Healthy(nil); !errors.Is(err, redlock.ErrInvalid) { //nolint:staticcheck // what is tested
-			t.Errorf("Healthy without a context: %v", err)
-		}
+		is(t, c.Run(t.Context(), nil), redlock.ErrInvalid)
+		is(t, c.Run(nil, resigns), redlock.ErrInvalid) //nolint:staticcheck // what is tested
+		is(t, c.Healthy(nil), redlock.ErrInvalid)      //nolint:staticcheck // what is tested
 	})
 }

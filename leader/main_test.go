@@ -40,21 +40,9 @@ func dial(tb testing.TB, servers []*redistest.Server) *redlock.Locker {
 }
 
 // locker returns a Locker in virtual time. Its wall clock is ahead by skew.
-func locker(tb testing.TB, masters []*memmaster.Master, skew time.Duration) *redlock.Locker {
+func locker(tb testing.TB, masters memmaster.Masters, skew time.Duration) *redlock.Locker {
 	tb.Helper()
-	return locktest.LockerOver(tb, memmaster.Masters(masters), redlock.Options{Clock: memmaster.NewClock(skew)})
-}
-
-// behave sets how all masters handle requests.
-func behave(masters []*memmaster.Master, does func(*single.Request) memmaster.Fate) {
-	for _, m := range masters {
-		m.Behave(does)
-	}
-}
-
-// always is the same fate for every request.
-func always(f memmaster.Fate) func(*single.Request) memmaster.Fate {
-	return func(*single.Request) memmaster.Fate { return f }
+	return locktest.LockerOver(tb, masters.All(), redlock.Options{Clock: memmaster.NewClock(skew)})
 }
 
 func shut(tb testing.TB, l *redlock.Locker) {
@@ -109,17 +97,15 @@ func outage(t *testing.T) {
 	resign := hold(t, c)
 	<-time.After(ttl)
 	// no candidate can acquire, and one look finds the vacancy
-	behave(masters, func(r *single.Request) memmaster.Fate { return memmaster.Fate{Lost: r.Op != single.Inspect} })
+	masters.Behave(func(r *single.Request) memmaster.Fate { return memmaster.Fate{Lost: r.Op != single.Inspect} })
 	<-time.After(3 * ttl)
 	must(t, c.Healthy(t.Context()))
-	behave(masters, always(memmaster.Fate{Lost: true}))
+	masters.Behave(memmaster.Always(memmaster.Fate{Lost: true}))
 	for range 60 {
-		if err := c.Healthy(t.Context()); err != nil {
-			t.Fatalf("in the outage: %v", err)
-		}
+		must(t, c.Healthy(t.Context()))
 		<-time.After(time.Second)
 	}
-	behave(masters, always(memmaster.Fate{Before: time.Millisecond, After: time.Millisecond}))
+	masters.Behave(memmaster.Always(memmaster.Fate{Before: time.Millisecond, After: time.Millisecond}))
 	back := time.Now()
 	for !boss.IsLeader() && !c.IsLeader() && time.Since(back) < 10*time.Second {
 		if err := c.Healthy(t.Context()); err != nil {

@@ -137,7 +137,7 @@ func play(t *testing.T, s schedule) (faults []string, led int) {
 		masters := memmaster.New(s.Masters)
 		for i, m := range masters {
 			m.SetCounter(t, "leader", uint64(time.Now().UnixMicro())+uint64(i)) // of terms before
-			m.Behave(always(memmaster.Fate{Before: time.Millisecond, After: time.Millisecond}))
+			m.Behave(memmaster.Always(memmaster.Fate{Before: time.Millisecond, After: time.Millisecond}))
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		var all sync.WaitGroup

@@ -36,18 +36,15 @@ func (m barred) Do(ctx context.Context, batch []*single.Call) {
 }
 
 // barredLocker returns a Locker that the masters grant nothing.
-func barredLocker(t *testing.T, masters []*memmaster.Master) *redlock.Locker {
+func barredLocker(t *testing.T, masters memmaster.Masters) *redlock.Locker {
 	t.Helper()
-	refusing := make([]redlock.Master, len(masters))
-	for i, m := range masters {
-		refusing[i] = barred{m}
-	}
+	refusing := locktest.WrapEach(masters, func(_ int, m *memmaster.Master) redlock.Master { return barred{m} })
 	return locktest.LockerOver(t, refusing, redlock.Options{Clock: memmaster.NewClock(0), Identity: "barred"})
 }
 
 // unelected runs body with a candidate that is never elected. asked returns how often the masters got that question:
 // who leads?
-func unelected(t *testing.T, body func(t *testing.T, c *leader.Candidate, masters []*memmaster.Master,
+func unelected(t *testing.T, body func(t *testing.T, c *leader.Candidate, masters memmaster.Masters,
 	others *redlock.Locker, asked func() int),
 ) {
 	t.Helper()
@@ -79,11 +76,9 @@ func lead(t *testing.T, others *redlock.Locker, d time.Duration) {
 
 // Two looks into the gaps between terms do not make one long vacancy.
 func TestGapsBetweenTermsAreNoVacancy(t *testing.T) {
-	unelected(t, func(t *testing.T, c *leader.Candidate, _ []*memmaster.Master, others *redlock.Locker, _ func() int) {
+	unelected(t, func(t *testing.T, c *leader.Candidate, _ memmaster.Masters, others *redlock.Locker, _ func() int) {
 		for range 20 {
-			if err := c.Healthy(t.Context()); err != nil {
-				t.Fatalf("terms follow each other: %v", err)
-			}
+			must(t, c.Healthy(t.Context()))
 			<-time.After(ttl / 10)
 			lead(t, others, ttl/2)
 			<-time.After(ttl / 10)
@@ -96,7 +91,7 @@ func TestGapsBetweenTermsAreNoVacancy(t *testing.T) {
 // a leader half of the time.
 func TestTermsInStepWithTheQuestionsAreNoVacancy(t *testing.T) {
 	unelected(t,
-		func(t *testing.T, _ *leader.Candidate, masters []*memmaster.Master, others *redlock.Locker, _ func() int) {
+		func(t *testing.T, _ *leader.Candidate, masters memmaster.Masters, others *redlock.Locker, _ func() int) {
 			// With this interval no attempt interferes with the questions.
 			c, err := leader.New(barredLocker(t, masters),
 				leader.Config{Key: "leader", TTL: ttl, Options: []redlock.Option{redlock.RetryEvery(time.Hour)}})
@@ -106,9 +101,7 @@ func TestTermsInStepWithTheQuestionsAreNoVacancy(t *testing.T) {
 			<-time.After(time.Second)
 			const interval = ttl / 20
 			for range 10 {
-				if err := c.Healthy(t.Context()); err != nil {
-					t.Fatalf("terms follow each other: %v", err)
-				}
+				must(t, c.Healthy(t.Context()))
 				for range 15 {
 					<-time.After(interval / 4)
 					lead(t, others, interval/2)
@@ -121,7 +114,7 @@ func TestTermsInStepWithTheQuestionsAreNoVacancy(t *testing.T) {
 // The candidate asks the masters by itself only while it suspects a vacancy and campaigns.
 func TestTheCandidateAsksOnlyWhileItSuspectsAVacancy(t *testing.T) {
 	unelected(t,
-		func(t *testing.T, c *leader.Candidate, _ []*memmaster.Master, others *redlock.Locker, asked func() int) {
+		func(t *testing.T, c *leader.Candidate, _ memmaster.Masters, others *redlock.Locker, asked func() int) {
 			<-time.After(5 * time.Minute)
 			if n := asked(); n != 0 {
 				t.Errorf("asked %d times before anything suggested a vacancy", n)
@@ -142,35 +135,32 @@ func TestTheCandidateAsksOnlyWhileItSuspectsAVacancy(t *testing.T) {
 
 // Time without an answer from the masters does not count as a vacancy. Here no answer arrives in time for a while.
 func TestAVacancyThatWasNotWatchedDoesNotCount(t *testing.T) {
-	unelected(t, func(t *testing.T, c *leader.Candidate, masters []*memmaster.Master, _ *redlock.Locker, _ func() int) {
+	unelected(t, func(t *testing.T, c *leader.Candidate, masters memmaster.Masters, _ *redlock.Locker, _ func() int) {
 		must(t, c.Healthy(t.Context()))
-		behave(masters, always(memmaster.Fate{Before: ttl * 3 / 8})) // longer than the gap allowed between two looks
+		// longer than the gap allowed between two looks
+		masters.Behave(memmaster.Always(memmaster.Fate{Before: ttl * 3 / 8}))
 		for range 5 {
 			<-time.After(ttl)
-			if err := c.Healthy(t.Context()); err != nil {
-				t.Fatalf("terms may have been missed: %v", err)
-			}
+			must(t, c.Healthy(t.Context()))
 		}
-		behave(masters, nil)
+		masters.Behave(nil)
 		<-time.After(ttl) // the requests on their way have ended
 		must(t, c.Healthy(t.Context()))
 		<-time.After(ttl + time.Second)
-		if err := c.Healthy(t.Context()); !errors.Is(err, leader.ErrStuck) {
-			t.Errorf("no candidate is elected: %v", err)
-		}
+		is(t, c.Healthy(t.Context()), leader.ErrStuck)
 	})
 }
 
 // If a question of the candidate hangs, Run still ends.
 func TestRunEndsThoughAQuestionHangs(t *testing.T) {
-	unelected(t, func(t *testing.T, _ *leader.Candidate, masters []*memmaster.Master, _ *redlock.Locker, _ func() int) {
+	unelected(t, func(t *testing.T, _ *leader.Candidate, masters memmaster.Masters, _ *redlock.Locker, _ func() int) {
 		c := candidate(t, barredLocker(t, masters), "")
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- c.Run(ctx, func(context.Context, *leader.Term) error { return nil }) }()
 		<-time.After(time.Second)
 		must(t, c.Healthy(t.Context()))
-		behave(masters, always(memmaster.Fate{Mute: true}))
+		masters.Behave(memmaster.Always(memmaster.Fate{Mute: true}))
 		<-time.After(ttl * 3 / 40) // a question is under way
 		began := time.Now()
 		stop()

@@ -113,20 +113,18 @@ func (s schedule) play(t *testing.T) (faults []string, full int) {
 		masters := memmaster.New(s.Masters)
 		var mu sync.Mutex
 		n := 0
-		for _, m := range masters {
-			m.Behave(func(*single.Request) memmaster.Fate {
-				mu.Lock()
-				defer mu.Unlock()
-				n++
-				return s.Fates[n%len(s.Fates)]
-			})
-		}
+		masters.Behave(func(*single.Request) memmaster.Fate {
+			mu.Lock()
+			defer mu.Unlock()
+			n++
+			return s.Fates[n%len(s.Fates)]
+		})
 		h := &holders{most: s.Permits, of: make(map[*semaphore.Permit]int)}
 		ctx, stop := context.WithTimeout(t.Context(), 8*time.Second)
 		defer stop()
 		var all sync.WaitGroup
 		for i, p := range s.Processes {
-			l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: memmaster.NewClock(0)})
+			l, err := redlock.New(masters.All(), redlock.Options{Clock: memmaster.NewClock(0)})
 			must(t, err)
 			t.Cleanup(func() { _ = l.Close(context.WithoutCancel(ctx)) }) // permits that it can't release expire
 			all.Go(func() { p.run(ctx, i, permits(t, l, s.Permits), s.TTL, h) })

@@ -26,6 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const patience = 30 * time.Second
 
 var (
+	is     = locktest.Is
 	must   = locktest.Must
 	within = locktest.Within
 )
@@ -117,9 +118,8 @@ func TestAReleasedPermitGoesToAWaiter(t *testing.T) {
 		held[i], err = s.Acquire(within(t, patience), time.Minute)
 		must(t, err)
 	}
-	if _, err := s.TryAcquire(within(t, patience), time.Minute); !errors.Is(err, redlock.ErrHeld) {
-		t.Errorf("a third permit: %v, want ErrHeld", err)
-	}
+	_, err := s.TryAcquire(within(t, patience), time.Minute)
+	is(t, err, redlock.ErrHeld)
 	must(t, servers[0].Kill())                            // a majority is left
 	defer func() { must(t, servers[0].RestartEmpty()) }() // or Close waits for its pending release
 	var given []*semaphore.Permit
@@ -284,9 +284,8 @@ func TestBadInputIsNamed(t *testing.T) {
 		}
 	}
 	//nolint:staticcheck // that is what is tested
-	if _, err := s.Acquire(nil, time.Minute); !errors.Is(err, redlock.ErrInvalid) {
-		t.Errorf("no context: %v, want ErrInvalid", err)
-	}
+	_, err := s.Acquire(nil, time.Minute)
+	is(t, err, redlock.ErrInvalid)
 	if _, err := s.Acquire(t.Context(), 0); !errors.Is(err, redlock.ErrInvalid) {
 		t.Errorf("no ttl: %v, want ErrInvalid", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/internal/soak"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/sharded"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -28,14 +29,14 @@ const (
 
 // fragile is a master in memory that can be broken.
 type fragile struct {
-	*fake
+	*Fake
 	outage    atomic.Int32
 	processes uint64 // that have been made over it
 }
 
 func (m *fragile) Do(ctx context.Context, batch []*single.Call) {
 	if outage(m.outage.Load()) != refusing {
-		m.fake.Do(ctx, batch)
+		m.Fake.Do(ctx, batch)
 		return
 	}
 	for _, c := range batch {
@@ -47,7 +48,7 @@ func (m *fragile) suffer(o outage) {
 	m.outage.Store(int32(o))
 	m.Behave(nil)
 	if o == silent {
-		m.Behave(func(*single.Request) act { return act{Lost: true} })
+		m.Behave(func(*single.Request) Act { return Act{Lost: true} })
 	}
 }
 
@@ -58,7 +59,7 @@ func newTwoGroups(n int) twoGroups {
 	g := make(twoGroups)
 	for _, name := range []string{"a", "b"} {
 		for i := range n {
-			g[name] = append(g[name], &fragile{fake: newFake(name + string(rune('1'+i)) + ":6379")})
+			g[name] = append(g[name], &fragile{Fake: NewFake(name + string(rune('1'+i)) + ":6379")})
 		}
 	}
 	return g
@@ -75,15 +76,15 @@ func (g twoGroups) process(t *testing.T, opts sharded.Options, names ...string) 
 			masters = append(masters, m)
 		}
 		g[name][0].processes++
-		opts := redlock.Options{Clock: newClock(), Jitter: drawn(g[name][0].processes)}
+		opts := redlock.Options{Clock: NewClock(), Jitter: drawn(g[name][0].processes)}
 		groups[i] = sharded.Group{Name: name, Masters: masters, Options: opts}
 	}
 	s, err := sharded.New(groups, opts)
-	must(t, err)
+	Must(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 24*time.Hour)
 		defer cancel()
-		must(t, s.Close(ctx))
+		Must(t, s.Close(ctx))
 	})
 	return s
 }
@@ -110,9 +111,9 @@ func wantsIt(s *sharded.Locker, k string) (giveUp func() int) {
 		for ctx.Err() == nil {
 			if lock, err := s.Acquire(ctx, k, lockedOut); err == nil {
 				n++
-				pass(100 * time.Millisecond)
+				Pass(100 * time.Millisecond)
 				_ = lock.Release(context.WithoutCancel(ctx)) // a minority may be away
-				pass(300 * time.Millisecond)
+				Pass(300 * time.Millisecond)
 			}
 		}
 		had <- n
@@ -146,28 +147,26 @@ var reach = map[outage]time.Duration{refusing: 3 * time.Second, silent: 2 * time
 func TestHazard78ATransitionGetsTheKeyWhileAMasterOfEachGroupIsDown(t *testing.T) {
 	for name, o := range map[string]outage{"refused": refusing, "silent": silent} {
 		for _, group := range []string{"a", "b"} {
-			t.Run(name+", in "+group, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					g := newTwoGroups(3)
-					during := g.process(t, transition, "a", "b")
-					names := map[string][]string{"a": {"a"}, "b": {"a", "b"}}[group]
-					other := g.process(t, sharded.Options{}, names...)
-					k := keyIn(t, g.process(t, sharded.Options{}, "a", "b"), "b")
-					g["a"][0].suffer(o)
-					g["b"][1].suffer(o)
-					stop := wantsIt(during, k)
-					settle(3 * time.Second)
-					for range 5 {
-						if took, err := use(t, other, k, lockedOut); err != nil || took > reach[o] {
-							t.Errorf("group %s has two of three masters, and its key came after %v: %v", group, took,
-								err)
-						}
-						settle(time.Second)
+			RunVirtual(t, name+", in "+group, func(t *testing.T) {
+				g := newTwoGroups(3)
+				during := g.process(t, transition, "a", "b")
+				names := map[string][]string{"a": {"a"}, "b": {"a", "b"}}[group]
+				other := g.process(t, sharded.Options{}, names...)
+				k := keyIn(t, g.process(t, sharded.Options{}, "a", "b"), "b")
+				g["a"][0].suffer(o)
+				g["b"][1].suffer(o)
+				stop := wantsIt(during, k)
+				Settle(3 * time.Second)
+				for range 5 {
+					if took, err := use(t, other, k, lockedOut); err != nil || took > reach[o] {
+						t.Errorf("group %s has two of three masters, and its key came after %v: %v", group, took,
+							err)
 					}
-					if n := stop(); n < 5 {
-						t.Errorf("the transition had the key %d times, though each group has two of three masters", n)
-					}
-				})
+					Settle(time.Second)
+				}
+				if n := stop(); n < 5 {
+					t.Errorf("the transition had the key %d times, though each group has two of three masters", n)
+				}
 			})
 		}
 	}
@@ -194,7 +193,7 @@ func TestHazard78ATransitionSurvivesAnyMinorityOfFailedMasters(t *testing.T) {
 						}
 					}
 				}
-				settle(time.Duration(draw.IntN(3000)) * time.Millisecond)
+				Settle(time.Duration(draw.IntN(3000)) * time.Millisecond)
 				if took, err := use(t, before, k, lockedOut); err != nil || took > reach[silent] {
 					t.Errorf("seed %d: the key of a group with a majority came after %v: %v", seed, took, err)
 				}
@@ -218,7 +217,7 @@ func TestHazard78ATransitionSurvivesAnyMinorityOfFailedMasters(t *testing.T) {
 // before. That it did so earlier is not enough.
 func TestHazard79TokensAreInOrderAfterTheLastAcquisitionOfBefore(t *testing.T) {
 	f := startFleet(t, 3, "a", "b")
-	fast := redlock.Options{Clock: hourAhead()}
+	fast := redlock.Options{Clock: HourAhead()}
 	_, during, after := f.oldTransitionNew(t, redlock.Options{})
 	before, _, _ := f.oldTransitionNew(t, fast) // its proposals are ahead of those of all others
 	sequence := func(k string, steps ...*sharded.Locker) (inOrder bool, tokens []uint64) {
@@ -233,8 +232,8 @@ func TestHazard79TokensAreInOrderAfterTheLastAcquisitionOfBefore(t *testing.T) {
 		return true, tokens
 	}
 	k := keyIn(t, after, "b")
-	must(t, f["a"][0].Kill())
-	must(t, f["b"][1].Kill()) // each group has a majority
+	Must(t, f["a"][0].Kill())
+	Must(t, f["b"][1].Kill()) // each group has a majority
 	if ok, tokens := sequence(k, before, during, before, during, after); !ok {
 		t.Errorf("the transition acquired the key after the last process with the old configuration: tokens %d", tokens)
 	}
@@ -262,10 +261,10 @@ func TestHazard80CloseOfAShardedLockerClosesEveryGroup(t *testing.T) {
 		locks = append(locks, takeIn(t, during, k))
 	}
 	first, second := make(chan error, 1), make(chan error, 1)
-	go func() { first <- during.Close(within(t, promptly)) }()
+	go func() { first <- during.Close(Within(t, Promptly)) }()
 	for _, k := range []string{moving, staying} {
-		redistest.Eventually(t, promptly/2, func() bool {
-			lock, err := during.TryAcquire(t.Context(), k+"{}", longTTL)
+		redistest.Eventually(t, Promptly/2, func() bool {
+			lock, err := during.TryAcquire(t.Context(), k+"{}", LongTTL)
 			if err == nil {
 				_ = lock.Release(t.Context())
 			}
@@ -276,14 +275,14 @@ func TestHazard80CloseOfAShardedLockerClosesEveryGroup(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
 	err := during.Close(ctx) // waits for the first no longer than that
-	is(t, err, context.Canceled)
-	is(t, err, why)
+	Is(t, err, context.Canceled)
+	Is(t, err, why)
 	go func() { second <- during.Close(t.Context()) }()
 	for _, lock := range locks {
-		must(t, lock.Err())
-		must(t, lock.Release(t.Context()))
+		Must(t, lock.Err())
+		Must(t, lock.Release(t.Context()))
 	}
-	must(t, <-first)
-	must(t, <-second)
-	must(t, during.Close(ctx)) // nothing is left to wait for
+	Must(t, <-first)
+	Must(t, <-second)
+	Must(t, during.Close(ctx)) // nothing is left to wait for
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/sharded"
 )
 
@@ -34,8 +35,8 @@ func TestWithoutATransitionAKeyThatMovesHasTwoHolders(t *testing.T) {
 	if first.Err() != nil || second.Err() != nil {
 		t.Errorf("one of the two locks is over: %v, %v", first.Err(), second.Err())
 	}
-	must(t, first.Release(t.Context()))
-	must(t, second.Release(t.Context()))
+	Must(t, first.Release(t.Context()))
+	Must(t, second.Release(t.Context()))
 }
 
 func TestProcessesOfATransitionAgreeWithThoseBeforeAndAfter(t *testing.T) {
@@ -61,16 +62,15 @@ func TestProcessesOfATransitionAgreeWithThoseBeforeAndAfter(t *testing.T) {
 			t.Errorf("%s: %d masters of a and %d of b have the key", c.name, inA, inB)
 		}
 		_, err := tryIn(t, c.wants, k)
-		is(t, err, redlock.ErrHeld)
+		Is(t, err, redlock.ErrHeld)
 		if h, err := c.wants.Holder(t.Context(), k); err != nil || !h.Held || h.ID != lock.ID() {
 			t.Errorf("%s: Holder returned %+v, %v", c.name, h, err)
 		}
-		must(t, lock.Release(t.Context()))
+		Must(t, lock.Release(t.Context()))
 		gone := func() bool { return f.left(t, "a", k)+f.left(t, "b", k) == 0 }
-		redistest.Eventually(t, promptly, gone, c.name+": nothing of the lock and of the refused attempt to be left")
-		lock = takeIn(t, c.wants, k)
-		must(t, lock.Release(t.Context()))
-		redistest.Eventually(t, promptly, gone, c.name+": nothing of the next lock to be left")
+		redistest.Eventually(t, Promptly, gone, c.name+": nothing of the lock and of the refused attempt to be left")
+		Must(t, takeIn(t, c.wants, k).Release(t.Context()))
+		redistest.Eventually(t, Promptly, gone, c.name+": nothing of the next lock to be left")
 	}
 }
 
@@ -83,12 +83,12 @@ func TestAKeyThatStaysIsOneLockForAll(t *testing.T) {
 		lock := takeIn(t, holds, k)
 		for _, wants := range all {
 			_, err := tryIn(t, wants, k)
-			is(t, err, redlock.ErrHeld)
+			Is(t, err, redlock.ErrHeld)
 		}
 		if n := f.left(t, "b", k); n != 0 {
 			t.Errorf("%d masters of the other group have the key", n)
 		}
-		must(t, lock.Release(t.Context()))
+		Must(t, lock.Release(t.Context()))
 	}
 }
 
@@ -97,9 +97,9 @@ func excludes(t *testing.T, holds, wants *sharded.Locker, k string) {
 	t.Helper()
 	lock := takeIn(t, holds, k)
 	_, err := tryIn(t, wants, k)
-	is(t, err, redlock.ErrHeld)
-	must(t, lock.Release(t.Context()))
-	must(t, takeIn(t, wants, k).Release(t.Context()))
+	Is(t, err, redlock.ErrHeld)
+	Must(t, lock.Release(t.Context()))
+	Must(t, takeIn(t, wants, k).Release(t.Context()))
 }
 
 func TestAGroupIsRemovedTheSameWay(t *testing.T) {
@@ -111,7 +111,7 @@ func TestAGroupIsRemovedTheSameWay(t *testing.T) {
 	k := keyIn(t, before, "b")
 	for _, pair := range [][2]*sharded.Locker{{before, during}, {during, before}, {during, after}, {after, during}} {
 		excludes(t, pair[0], pair[1], k)
-		redistest.Eventually(t, promptly, func() bool { return f.left(t, "a", k)+f.left(t, "b", k) == 0 },
+		redistest.Eventually(t, Promptly, func() bool { return f.left(t, "a", k)+f.left(t, "b", k) == 0 },
 			"the key to be gone")
 	}
 }
@@ -120,26 +120,24 @@ func TestALockInTwoGroupsIsExtendedInBothAndLostWithEither(t *testing.T) {
 	f := startFleet(t, 3, "a", "b")
 	_, during, after := f.oldTransitionNew(t, redlock.Options{})
 	k := keyIn(t, after, "b")
-	lock, err := during.Acquire(within(t, promptly), k, 5*time.Second)
-	must(t, err)
-	must(t, lock.Extend(within(t, promptly), longTTL))
+	lock, err := during.Acquire(Within(t, Promptly), k, 5*time.Second)
+	Must(t, err)
+	Must(t, lock.Extend(Within(t, Promptly), LongTTL))
 	for _, group := range []string{"a", "b"} {
-		redistest.Eventually(t, promptly, func() bool {
+		redistest.Eventually(t, Promptly, func() bool {
 			n := 0
 			for _, s := range f[group] {
-				if left := s.Client().PTTL(t.Context(), k).Val(); left > longTTL/2 {
+				if left := s.Client().PTTL(t.Context(), k).Val(); left > LongTTL/2 {
 					n++
 				}
 			}
 			return n == 3
 		}, "group "+group+" to keep the key for longer")
 	}
-	for _, s := range f["b"][:2] {
-		must(t, s.Client().Del(t.Context(), k).Err())
-	}
-	is(t, lock.Extend(within(t, promptly), longTTL), redlock.ErrNotHeld)
-	is(t, lock.Err(), redlock.ErrNotHeld)
-	redistest.Eventually(t, promptly, func() bool { return f.left(t, "a", k)+f.left(t, "b", k) == 0 },
+	TellAll(t, f["b"][:2], "del", k)
+	Is(t, lock.Extend(Within(t, Promptly), LongTTL), redlock.ErrNotHeld)
+	Is(t, lock.Err(), redlock.ErrNotHeld)
+	redistest.Eventually(t, Promptly, func() bool { return f.left(t, "a", k)+f.left(t, "b", k) == 0 },
 		"the rest of the lost lock to be gone")
 }
 
@@ -147,19 +145,17 @@ func TestATransitionNeedsAMajorityOfEachGroup(t *testing.T) {
 	f := startFleet(t, 3, "a", "b")
 	_, during, after := f.oldTransitionNew(t, redlock.Options{})
 	k := keyIn(t, after, "b")
-	must(t, f["a"][0].Kill())
-	must(t, f["b"][1].Kill()) // whichever one of each group
-	lock := takeIn(t, during, k)
-	must(t, lock.Release(t.Context()))
-	must(t, f["b"][2].Kill())
+	Must(t, f["a"][0].Kill())
+	Must(t, f["b"][1].Kill()) // whichever one of each group
+	Must(t, takeIn(t, during, k).Release(t.Context()))
+	Must(t, f["b"][2].Kill())
 	_, err := tryIn(t, during, k)
-	is(t, err, redlock.ErrNoQuorum)
+	Is(t, err, redlock.ErrNoQuorum)
 	if q, ok := errors.AsType[*redlock.QuorumError](err); !ok || q.Set != "new" || q.N != 3 {
 		t.Errorf("the error does not tell in which group: %v", err)
 	}
-	must(t, f["b"][2].Restart())
-	lock = takeIn(t, during, k)
-	must(t, lock.Release(t.Context()))
+	Must(t, f["b"][2].Restart())
+	Must(t, takeIn(t, during, k).Release(t.Context()))
 }
 
 // unequal makes three masters in group a and five in group b. The last master of a is in both groups.
@@ -191,7 +187,7 @@ func TestGroupsBetweenWhichKeysMoveMayDifferInSizeAndShareMasters(t *testing.T) 
 			t.Errorf("%s: the key goes to %q", name, got)
 		}
 		report, err := during.Check(t.Context())
-		must(t, err)
+		Must(t, err)
 		if len(report.Masters) != 7 || strings.Contains(report.String(), "the same server") {
 			t.Errorf("%s: %d masters were looked at, one of them in both groups:\n%v", name, len(report.Masters),
 				report)
@@ -203,13 +199,13 @@ func TestGroupsBetweenWhichKeysMoveMayDifferInSizeAndShareMasters(t *testing.T) 
 func tokenOf(t *testing.T, s *sharded.Locker, k string) uint64 {
 	t.Helper()
 	lock := takeIn(t, s, k, redlock.Fenced())
-	must(t, lock.Release(t.Context()))
+	Must(t, lock.Release(t.Context()))
 	return lock.Token()
 }
 
 func TestTokensStayInOrderWhenAKeyMovesDuringATransition(t *testing.T) {
 	f := startFleet(t, 3, "a", "b")
-	fast := redlock.Options{Clock: hourAhead()}
+	fast := redlock.Options{Clock: HourAhead()}
 	early, _, _ := f.oldTransitionNew(t, fast)
 	_, during, after := f.oldTransitionNew(t, redlock.Options{})
 	k := keyIn(t, after, "b")
@@ -226,7 +222,7 @@ func TestTokensStayInOrderWhenAKeyMovesDuringATransition(t *testing.T) {
 
 func TestATokenIsNotGivenOutBeforeBothGroupsHaveIt(t *testing.T) {
 	f := startFleet(t, 3, "a", "b")
-	fast := redlock.Options{Clock: hourAhead()}
+	fast := redlock.Options{Clock: HourAhead()}
 	early, _, _ := f.oldTransitionNew(t, fast)
 	_, during, after := f.oldTransitionNew(t, redlock.Options{})
 	k := keyIn(t, after, "b")
@@ -244,7 +240,7 @@ func TestATokenIsNotGivenOutBeforeBothGroupsHaveIt(t *testing.T) {
 			t.Errorf("%d masters of group %s have reached the token %d", n, group, lock.Token())
 		}
 	}
-	must(t, lock.Release(t.Context()))
+	Must(t, lock.Release(t.Context()))
 }
 
 func TestWaitersOfATransitionAreNotifiedByItsNeighbours(t *testing.T) {
@@ -255,18 +251,18 @@ func TestWaitersOfATransitionAreNotifiedByItsNeighbours(t *testing.T) {
 		lock := takeIn(t, pair[0], k)
 		got := make(chan error, 1)
 		go func() {
-			next, err := pair[1].Acquire(within(t, promptly), k, longTTL)
+			next, err := pair[1].Acquire(Within(t, Promptly), k, LongTTL)
 			if err == nil {
 				err = next.Release(context.WithoutCancel(t.Context()))
 			}
 			got <- err
 		}()
 		queue := "redlock:queue:{" + k + "}"
-		redistest.Eventually(t, promptly, func() bool {
+		redistest.Eventually(t, Promptly, func() bool {
 			return f.left(t, "a", queue)+f.left(t, "b", queue) > 0
 		}, "the waiter to have queued up")
-		must(t, lock.Release(t.Context()))
-		must(t, <-got)
+		Must(t, lock.Release(t.Context()))
+		Must(t, <-got)
 	}
 }
 
@@ -278,7 +274,7 @@ func TestARolledOutTransitionHasOneHolderAtATime(t *testing.T) {
 	var cycles, overlaps atomic.Int64
 	work := func(ctx context.Context, s *sharded.Locker) {
 		for i := 0; ctx.Err() == nil; i++ {
-			lock, err := s.Acquire(ctx, keys[i%2], longTTL)
+			lock, err := s.Acquire(ctx, keys[i%2], LongTTL)
 			if err != nil {
 				continue
 			}

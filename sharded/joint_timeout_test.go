@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/redlocktest"
 	"github.com/seed-624411e5/redlock/sharded"
 )
@@ -22,12 +23,12 @@ func TestAKeyThatMovesHasTimeForTheFarGroup(t *testing.T) {
 			{Name: "a", Masters: masters[:3].All()},
 			{Name: "b", Masters: masters[3:].All(), Options: redlock.Options{RequestTimeout: 20 * time.Millisecond}},
 		}, transition)
-		must(t, err)
-		defer func() { must(t, l.Close(context.Background())) }()
+		Must(t, err)
+		defer func() { Must(t, l.Close(context.Background())) }()
 		for i := range 20 {
-			lock, err := l.Acquire(within(t, 2*time.Second), fmt.Sprint("key", i), longTTL)
-			must(t, err)
-			must(t, lock.Release(t.Context()))
+			lock, err := l.Acquire(Within(t, 2*time.Second), fmt.Sprint("key", i), LongTTL)
+			Must(t, err)
+			Must(t, lock.Release(t.Context()))
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/sharded"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -25,25 +26,25 @@ type takesLocks interface {
 
 func TestAReplicaAtAGivenAddressEndsTheWait(t *testing.T) {
 	f := startFleet(t, 3, "a", "b")
-	demote(t, f["b"][0])
-	demote(t, f["b"][2])
+	Demote(t, f["b"][0])
+	Demote(t, f["b"][2])
 	for _, opts := range []redlock.Options{{}, {Generation: 1}} {
-		opts.RequestTimeout = promptly / 2 // a late answer would be another reason
+		opts.RequestTimeout = Promptly / 2 // a late answer would be another reason
 		during := f.process(t, opts, transition, "a", "b")
 		after := f.process(t, opts, sharded.Options{}, "a", "b")
 		before := f.process(t, opts, sharded.Options{Before: []string{"a", "b"}, After: []string{"a"}}, "a", "b")
-		opened := wrapped(t, f["b"], opts, func(_ int, m redlock.Master) redlock.Master { return m })
+		opened := Wrapped(t, f["b"], opts, func(_ int, m redlock.Master) redlock.Master { return m })
 		moving := keyIn(t, after, "b")
 		for name, l := range map[string]takesLocks{
-			"Dial":                         dial(t, f["b"], opts),
-			"DialJoint, the new ones":      dialJoint(t, f["a"], f["b"], opts),
-			"DialJoint, the old ones":      dialJoint(t, f["b"], f["a"], opts),
+			"Dial":                         Dial(t, f["b"], opts),
+			"DialJoint, the new ones":      DialJoint(t, f["a"], f["b"], opts),
+			"DialJoint, the old ones":      DialJoint(t, f["b"], f["a"], opts),
 			"New with single.Dial":         opened,
 			"sharded":                      after,
 			"sharded, where a key goes":    during,
 			"sharded, where it comes from": before,
 		} {
-			_, err := l.Acquire(within(t, promptly), moving, longTTL, redlock.MaxOutage(time.Second))
+			_, err := l.Acquire(Within(t, Promptly), moving, LongTTL, redlock.MaxOutage(time.Second))
 			if !errors.Is(err, redlock.ErrMisconfigured) || errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: %v, want one that matches %v", name, err, redlock.ErrMisconfigured)
 			}
@@ -53,11 +54,11 @@ func TestAReplicaAtAGivenAddressEndsTheWait(t *testing.T) {
 
 func TestAReplicaBehindAClientMayBecomeAMaster(t *testing.T) {
 	s := redistest.Start(t)
-	demote(t, s)
+	Demote(t, s)
 	client := redis.NewClient(&redis.Options{Addr: s.Addr(), MaxRetries: -1})
-	t.Cleanup(func() { must(t, client.Close()) })
+	t.Cleanup(func() { Must(t, client.Close()) })
 	m, err := redlock.NewMaster(client)
-	must(t, err)
+	Must(t, err)
 	var promote sync.Once
 	l, err := redlock.New([]redlock.Master{m}, redlock.Options{Observer: func(e redlock.Event) {
 		if single.IsElsewhere(e.Err) {
@@ -68,8 +69,8 @@ func TestAReplicaBehindAClientMayBecomeAMaster(t *testing.T) {
 			})
 		}
 	}})
-	must(t, err)
-	defer closeLocker(t, l)
-	lock := acquire(t, l, longTTL)
-	must(t, lock.Release(t.Context()))
+	Must(t, err)
+	defer CloseLocker(t, l)
+	lock := Acquire(t, l, LongTTL)
+	Must(t, lock.Release(t.Context()))
 }

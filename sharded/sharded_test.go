@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/sharded"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -33,9 +34,9 @@ func onPaper(tb testing.TB, names ...string) *sharded.Locker {
 func shard(tb testing.TB, groups []sharded.Group, opts sharded.Options) *sharded.Locker {
 	tb.Helper()
 	s, err := sharded.New(groups, opts)
-	must(tb, err)
+	Must(tb, err)
 	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), promptly)
+		ctx, cancel := context.WithTimeout(context.Background(), Promptly)
 		defer cancel()
 		if err := s.Close(ctx); err != nil {
 			tb.Errorf("Close: %v", err)
@@ -62,7 +63,7 @@ func (f fleet) process(tb testing.TB, opts redlock.Options, sharding sharded.Opt
 	tb.Helper()
 	groups := make([]sharded.Group, len(names))
 	for i, name := range names {
-		groups[i] = sharded.Group{Name: name, URLs: urls(f[name]), Options: opts}
+		groups[i] = sharded.Group{Name: name, URLs: URLs(f[name]), Options: opts}
 	}
 	return shard(tb, groups, sharding)
 }
@@ -81,13 +82,13 @@ func keyIn(tb testing.TB, s *sharded.Locker, group string) string {
 
 func tryIn(tb testing.TB, s *sharded.Locker, k string, opts ...redlock.Option) (*redlock.Lock, error) {
 	tb.Helper()
-	return s.TryAcquire(within(tb, promptly), k, longTTL, opts...)
+	return s.TryAcquire(Within(tb, Promptly), k, LongTTL, opts...)
 }
 
 func takeIn(tb testing.TB, s *sharded.Locker, k string, opts ...redlock.Option) *redlock.Lock {
 	tb.Helper()
-	lock, err := s.Acquire(within(tb, promptly), k, longTTL, opts...)
-	must(tb, err)
+	lock, err := s.Acquire(Within(tb, Promptly), k, LongTTL, opts...)
+	Must(tb, err)
 	return lock
 }
 
@@ -96,7 +97,7 @@ func (f fleet) left(tb testing.TB, group, k string) (n int64) {
 	tb.Helper()
 	for _, s := range f[group] {
 		found, err := s.Client().Exists(tb.Context(), k).Result()
-		must(tb, err)
+		Must(tb, err)
 		n += found
 	}
 	return n
@@ -221,7 +222,7 @@ func TestShardedRefusesContradictoryGroups(t *testing.T) {
 			transition, `group "c"`,
 		},
 		"another Master of one name": {
-			[]sharded.Group{a, {Name: "b", Masters: []redlock.Master{newFake("1:1")}}},
+			[]sharded.Group{a, {Name: "b", Masters: []redlock.Master{NewFake("1:1")}}},
 			transition,
 			`from group "a" to group "b"`,
 		},
@@ -241,7 +242,7 @@ func TestShardedRefusesContradictoryGroups(t *testing.T) {
 			[]sharded.Group{
 				{Name: "a", URLs: []string{"redis://1:1"}}, {
 					Name: "b", URLs: []string{"redis://1:1", "redis://2:1"}, Options: redlock.Options{
-						RestartGuard: longTTL,
+						RestartGuard: LongTTL,
 					},
 				},
 			},
@@ -249,7 +250,7 @@ func TestShardedRefusesContradictoryGroups(t *testing.T) {
 		},
 	} {
 		_, err := sharded.New(c.groups, c.opts)
-		is(t, err, redlock.ErrInvalid)
+		Is(t, err, redlock.ErrInvalid)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want it to say %q", name, err, c.want)
 		}
@@ -261,37 +262,37 @@ func TestSeveralKeysMustBeOfOneGroup(t *testing.T) {
 	s := f.process(t, redlock.Options{}, sharded.Options{}, "a", "b")
 	inA, inB := keyIn(t, s, "a"), keyIn(t, s, "b")
 	_, err := tryIn(t, s, inA, redlock.AndKeys(inB))
-	is(t, err, redlock.ErrInvalid)
+	Is(t, err, redlock.ErrInvalid)
 	for _, want := range []string{inA, inB, `"a"`, `"b"`, "hash tag"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not name %s: %v", want, err)
 		}
 	}
 	nothing := func(context.Context) error { return nil }
-	is(t, s.Do(t.Context(), inA, longTTL, nothing, redlock.AndKeys(inB)), redlock.ErrInvalid)
-	is(t, s.TryDo(t.Context(), inA, longTTL, nothing, redlock.AndKeys(inB)), redlock.ErrInvalid)
+	Is(t, s.Do(t.Context(), inA, LongTTL, nothing, redlock.AndKeys(inB)), redlock.ErrInvalid)
+	Is(t, s.TryDo(t.Context(), inA, LongTTL, nothing, redlock.AndKeys(inB)), redlock.ErrInvalid)
 	if n := f.left(t, "a", inA) + f.left(t, "b", inB); n != 0 {
 		t.Errorf("a refused acquisition left %d keys", n)
 	}
 	lock := takeIn(t, s, "{cart}1", redlock.AndKeys("{cart}2"))
-	is(t, s.TryDo(t.Context(), "{cart}2", longTTL, nothing), redlock.ErrHeld)
-	must(t, lock.Release(t.Context()))
-	must(t, s.TryDo(t.Context(), "{cart}2", longTTL, nothing))
+	Is(t, s.TryDo(t.Context(), "{cart}2", LongTTL, nothing), redlock.ErrHeld)
+	Must(t, lock.Release(t.Context()))
+	Must(t, s.TryDo(t.Context(), "{cart}2", LongTTL, nothing))
 }
 
 func TestAGroupThatIsDownLeavesTheOthersAlone(t *testing.T) {
 	f := startFleet(t, 3, "a", "b")
 	s := f.process(t, redlock.Options{}, sharded.Options{}, "a", "b")
-	must(t, f["a"][0].Kill())
-	must(t, f["a"][1].Kill())
+	Must(t, f["a"][0].Kill())
+	Must(t, f["a"][1].Kill())
 	_, err := tryIn(t, s, keyIn(t, s, "a"))
-	is(t, err, redlock.ErrNoQuorum)
+	Is(t, err, redlock.ErrNoQuorum)
 	k := keyIn(t, s, "b")
 	lock := takeIn(t, s, k)
 	if h, err := s.Holder(t.Context(), k); err != nil || !h.Held || h.ID != lock.ID() {
 		t.Errorf("Holder: %+v, %v", h, err)
 	}
-	must(t, lock.Release(t.Context()))
+	Must(t, lock.Release(t.Context()))
 }
 
 func TestCheckLooksAtAllGroupsAndSeesAServerThatIsInTwo(t *testing.T) {
@@ -299,7 +300,7 @@ func TestCheckLooksAtAllGroupsAndSeesAServerThatIsInTwo(t *testing.T) {
 	f := startFleet(t, 1, "a", "b")
 	s := f.process(t, redlock.Options{}, sharded.Options{}, "a", "b")
 	audit, err := s.Check(t.Context())
-	must(t, err)
+	Must(t, err)
 	if len(audit.Masters) != 2 || audit.Masters[0].Name != f["a"][0].Addr() ||
 		audit.Masters[1].Name != f["b"][0].Addr() {
 		t.Errorf("the masters: %+v", audit.Masters)
@@ -310,12 +311,12 @@ func TestCheckLooksAtAllGroupsAndSeesAServerThatIsInTwo(t *testing.T) {
 	var groups []sharded.Group
 	for _, name := range []string{"one", "two"} {
 		m, err := single.Dial(f["a"][0].URL(), single.Options{Name: name})
-		must(t, err)
-		t.Cleanup(func() { must(t, m.Close()) })
+		Must(t, err)
+		t.Cleanup(func() { Must(t, m.Close()) })
 		groups = append(groups, sharded.Group{Name: name, Masters: []redlock.Master{m}})
 	}
 	audit, err = shard(t, groups, sharded.Options{}).Check(t.Context())
-	must(t, err)
+	Must(t, err)
 	if !strings.Contains(audit.String(), "It is the same server as one of group one.") {
 		t.Errorf("a server in two groups was not noticed:\n%s", audit)
 	}
@@ -324,14 +325,14 @@ func TestCheckLooksAtAllGroupsAndSeesAServerThatIsInTwo(t *testing.T) {
 func TestAClosedShardedTakesNoLocks(t *testing.T) {
 	f := startFleet(t, 1, "a", "b")
 	_, during, after := f.oldTransitionNew(t, redlock.Options{})
-	must(t, during.Close(t.Context()))
-	must(t, during.Close(t.Context()))
+	Must(t, during.Close(t.Context()))
+	Must(t, during.Close(t.Context()))
 	for _, k := range []string{keyIn(t, after, "a"), keyIn(t, after, "b")} {
 		_, err := tryIn(t, during, k)
-		is(t, err, redlock.ErrClosed)
+		Is(t, err, redlock.ErrClosed)
 	}
 	_, err := during.Check(t.Context())
-	is(t, err, redlock.ErrClosed)
+	Is(t, err, redlock.ErrClosed)
 }
 
 // Keys belong to the group of the name that they have on the masters, so that processes with and without a Prefix meet.
@@ -363,7 +364,7 @@ func TestAPrefixIsPartOfTheKeyThatDecidesAboutTheGroup(t *testing.T) {
 		t.Error("the prefix decides nothing: this shows nothing")
 	}
 	_, err := sharded.New(groups("a:", "b:"), sharded.Options{})
-	if is(t, err, redlock.ErrInvalid); err != nil && !strings.Contains(err.Error(), "Options.Prefix") {
+	if Is(t, err, redlock.ErrInvalid); err != nil && !strings.Contains(err.Error(), "Options.Prefix") {
 		t.Error(err)
 	}
 }

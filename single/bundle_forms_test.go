@@ -107,9 +107,7 @@ func TestABundleTakesKeysForOneTTL(t *testing.T) {
 		t.Fatalf("%s", said(batch))
 	}
 	for key, hours := range map[string]int{"a": 1, "d": 1, "e": 2, "h": 2} {
-		if left := life(t, server, key); !about(left, time.Duration(hours)*time.Hour) {
-			t.Errorf("%s lives for %v", key, left)
-		}
+		lives(t, server, key, time.Duration(hours)*time.Hour)
 	}
 }
 

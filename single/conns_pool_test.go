@@ -44,18 +44,14 @@ func TestThePoolSizeCountsConnectionsThatAreBeingMade(t *testing.T) {
 			f := &far{takes: after(305 * time.Millisecond)}
 			m := f.master(t, redis.Options{PoolSize: size})
 			var granted atomic.Int32
-			var wg sync.WaitGroup
-			for range 8 {
-				wg.Go(func() {
-					for range 100 {
-						if ok, _ := tryFor(t, m, "key", 20*time.Millisecond); ok {
-							granted.Add(1)
-							<-time.After(time.Millisecond)
-						}
+			concurrently(8, func(int) {
+				for range 100 {
+					if ok, _ := tryFor(t, m, "key", 20*time.Millisecond); ok {
+						granted.Add(1)
+						<-time.After(time.Millisecond)
 					}
-				})
-			}
-			wg.Wait()
+				}
+			})
 			if _, most := f.counts(); most != size || granted.Load() == 0 {
 				t.Errorf("PoolSize %d: up to %d connections at a time, %d granted", size, most, granted.Load())
 			}
@@ -93,15 +89,11 @@ func TestEachRequestLearnsWhyThereIsNoConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: after(time.Millisecond), refuse: refused}
 		m := f.master(t, redis.Options{PoolSize: 2})
-		var wg sync.WaitGroup
-		for range 10 {
-			wg.Go(func() {
-				if _, err := tryFor(t, m, "key", time.Second); !errors.Is(err, refused) {
-					t.Errorf("%v, want %v", err, refused)
-				}
-			})
-		}
-		wg.Wait()
+		concurrently(10, func(int) {
+			if _, err := tryFor(t, m, "key", time.Second); !errors.Is(err, refused) {
+				t.Errorf("%v, want %v", err, refused)
+			}
+		})
 		f.refuse = nil
 		if _, err := tryFor(t, m, "key", time.Second); err != nil {
 			t.Errorf("when it is no longer refused: %v", err)
@@ -116,11 +108,7 @@ func TestConnectionsThatAreCutTogetherCostOneRequest(t *testing.T) {
 		f := &far{takes: after(time.Millisecond)}
 		m := f.master(t, redis.Options{})
 		const kept = 8
-		var wg sync.WaitGroup
-		for range kept {
-			wg.Go(func() { _, _ = tryFor(t, m, "taken", time.Second) })
-		}
-		wg.Wait()
+		concurrently(kept, func(int) { _, _ = tryFor(t, m, "taken", time.Second) })
 		if n := single.IdleConnections(m); n != kept {
 			t.Fatalf("%d connections are kept, want %d", n, kept)
 		}
@@ -160,11 +148,7 @@ func TestARequestThatIsLateCostsNoConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: after(time.Millisecond)}
 		m := f.master(t, redis.Options{})
-		var wg sync.WaitGroup
-		for range 3 {
-			wg.Go(func() { _, _ = tryFor(t, m, "taken", time.Second) })
-		}
-		wg.Wait()
+		concurrently(3, func(int) { _, _ = tryFor(t, m, "taken", time.Second) })
 		ctx, cancel := context.WithDeadline(t.Context(), time.Now())
 		defer cancel()
 		c := &single.Call{Request: new(acquire("key", "me", time.Minute))}

@@ -137,7 +137,7 @@ func TestConnectionsClosedWhileIdleAreReplacedUnseen(t *testing.T) {
 
 // An idle connection is used again after its last deadline has passed.
 func TestAnIdleConnectionOutlivesItsLastDeadline(t *testing.T) {
-	server := oddServer(t, func(int, []string) string { return "" })
+	server := oddServer(t, says(nil))
 	m := dial(t, "redis://"+server.addr)
 	const requests = 5
 	answered := 0 // all, unless the machine is very slow

@@ -81,10 +81,7 @@ func TestHazard42ASurplusReplyInsideTLSAnswersNoRequest(t *testing.T) {
 		}
 	}()
 	m := opened(t, &redis.Options{Addr: l.Addr().String(), TLSConfig: certificate.Client()}, single.Options{})
-	do := func(key string) *single.Call {
-		c := send(t, m, patience, acquire(key, "me", time.Minute))[0]
-		return c
-	}
+	do := func(key string) *single.Call { return send(t, m, patience, acquire(key, "me", time.Minute))[0] }
 	c := do("free")
 	t.Logf("free: %+v %v", c.Reply, c.Err)
 	c = do("taken")
@@ -103,8 +100,7 @@ func TestALateTLSConnectionWithASessionTicketIsUsed(t *testing.T) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		must(t, err)
 		late := make(chan struct{})
-		server := oddServerAt(t, tls.NewListener(&lateListener{l, late}, certificate.Server()),
-			func(int, []string) string { return "" })
+		server := oddServerAt(t, tls.NewListener(&lateListener{l, late}, certificate.Server()), says(nil))
 		config := certificate.Client()
 		if cache {
 			config.ClientSessionCache = tls.NewLRUClientSessionCache(10)
@@ -142,13 +138,12 @@ func TestClosingATLSConnectionKeepsTheDeadline(t *testing.T) {
 		}
 	}()
 	m := opened(t, &redis.Options{Addr: l.Addr().String(), TLSConfig: certificate.Client()}, single.Options{})
-	var batch []*single.Call
+	var keys []string
 	for i := range 256 {
-		batch = append(batch,
-			&single.Call{Request: new(acquire(fmt.Sprint(i, strings.Repeat("k", 64<<10)), "me", time.Minute))})
+		keys = append(keys, fmt.Sprint(i, strings.Repeat("k", 64<<10)))
 	}
 	began := time.Now()
-	m.Do(within(t, 200*time.Millisecond), batch)
+	batch := send(t, m, 200*time.Millisecond, acquisitions(keys...)...)
 	took := time.Since(began)
 	t.Logf("took %v: %v, sent %t", took, batch[0].Err, batch[0].Sent)
 	// the alert that crypto/tls sends first has 5 s; a busy machine needs some of the time, too

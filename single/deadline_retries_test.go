@@ -14,12 +14,8 @@ import (
 // A request that is sent twice may set its key after the release that followed the first attempt. So it is sent once,
 // whatever the client's options say.
 func TestARequestIsSentOnceThroughAClientThatRetries(t *testing.T) {
-	server := oddServer(t, func(_ int, words []string) string {
-		if words[0] == "set" {
-			return "-LOADING Redis is loading the dataset in memory\r\n" // for which go-redis tries again
-		}
-		return ""
-	})
+	// for which go-redis tries again
+	server := oddServer(t, says(map[string]string{"set": "-LOADING Redis is loading the dataset in memory\r\n"}))
 	client := redis.NewClient(&redis.Options{
 		Addr: server.addr, MaxRetries: 3, MinRetryBackoff: time.Millisecond, MaxRetryBackoff: time.Millisecond,
 	})

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -191,12 +190,7 @@ func TestAFailedDialMeansNotSent(t *testing.T) {
 }
 
 func TestAConnectionThatBreaksMayHaveCarriedTheRequest(t *testing.T) {
-	server := oddServer(t, func(_ int, words []string) string {
-		if strings.EqualFold(words[0], "set") {
-			return hangUp
-		}
-		return ""
-	})
+	server := oddServer(t, says(map[string]string{"set": hangUp}))
 	c := *batchOf(acquire("key", "me", time.Minute))[0]
 	dial(t, "redis://"+server.addr).Do(within(t, patience), []*single.Call{&c})
 	if c.Err == nil || !c.Unsure() || server.heard("set") == 0 {

@@ -242,9 +242,7 @@ func TestHazard113TheSettingsOfAClientCountAsDocumented(t *testing.T) {
 	seen := &calls{}
 	client.AddHook(seen)
 	m := over(t, client)
-	batch := []*single.Call{
-		{Request: new(acquire("a", "me", time.Minute))}, {Request: new(acquire("b", "me", time.Minute))},
-	}
+	batch := batchOf(acquisitions("a", "b")...)
 	m.Do(within(t, patience), batch)
 	m.Do(within(t, patience), batch[:1])
 	for _, c := range batch {
@@ -288,13 +286,8 @@ func TestAllKindsOfClientsSpeakTheSameLock(t *testing.T) {
 				t.Errorf("%s: step %d: %+v, want outcome %d", name, i, got, want)
 			}
 		}
-		var batch []*single.Call // with keys of different slots
-		for _, suffix := range []string{"a", "b", "c", "d"} {
-			r := acquire(key+suffix, "me", time.Minute)
-			batch = append(batch, &single.Call{Request: &r})
-		}
-		m.Do(t.Context(), batch)
-		for _, c := range batch {
+		// with keys of different slots
+		for _, c := range send(t, m, patience, acquisitions(key+"a", key+"b", key+"c", key+"d")...) {
 			if c.Err != nil || c.Reply.Outcome != single.Granted {
 				t.Errorf("%s: batch: %+v, %v", name, c.Reply, c.Err)
 			}
@@ -314,16 +307,12 @@ func TestHazard60ARingSubscribes(t *testing.T) {
 		stop := m.Listen(channel, func() { ready <- struct{}{} }, func(message string) { heard <- message })
 		redistest.Eventually(t, patience, func() bool { return len(ready) > 0 }, "the subscription")
 		must(t, server.Client().Publish(t.Context(), channel, "hello").Err())
-		if got := hears(t, heard); got != "hello" {
-			t.Errorf("heard %q", got)
-		}
+		hearsThat(t, heard, "hello")
 		must(t, server.Client().Do(t.Context(), "client", "kill", "type", "pubsub").Err())
 		redistest.Eventually(t, patience, func() bool { return len(ready) > 1 }, "another subscription")
 		stop()
 	}
-	odd := oddServer(t, func(_ int, words []string) string {
-		return map[bool]string{true: "*999999999\r\n"}[words[0] == "subscribe"]
-	})
+	odd := oddServer(t, says(map[string]string{"subscribe": "*999999999\r\n"}))
 	stop := dial(t, "redis://"+odd.addr).Listen(channel, func() {}, func(string) {})
 	redistest.Eventually(t, patience, func() bool { return odd.heard("subscribe") > 1 }, "another subscription")
 	stop()

@@ -66,9 +66,7 @@ func TestAnExtensionRaisesTheCounter(t *testing.T) {
 			if got := counted(t, server, "key"); got != test.want {
 				t.Errorf("the counter is %q, want %s", got, test.want)
 			}
-			if left := life(t, server, counterOf("key")); !about(left, single.CounterKeep) {
-				t.Errorf("the counter is kept for %v", left)
-			}
+			lives(t, server, counterOf("key"), single.CounterKeep)
 		})
 	}
 	must(t, server.Client().FlushDB(t.Context()).Err())
@@ -125,9 +123,7 @@ func TestARetainedCounterIsNotKeptAgain(t *testing.T) {
 			if got := ask(t, m, r); got.Outcome != single.Granted || got.Token != test.token {
 				t.Errorf("%+v, want token %d", got, test.token)
 			}
-			if left := life(t, server, counterOf("key")); !about(left, test.kept) {
-				t.Errorf("the counter is kept for %v, want %v", left, test.kept)
-			}
+			lives(t, server, counterOf("key"), test.kept)
 			r.Owner, r.Token = "other", 90
 			must(t, server.Client().Del(t.Context(), counterOf("key")).Err())
 			if got := ask(t, m, r); got.Outcome != single.Refused || exists(t, server, counterOf("key")) {

@@ -2,18 +2,15 @@ package single_test
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/internal/redistest"
-	"github.com/seed-624411e5/redlock/internal/schedule"
 	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -33,8 +30,10 @@ func (quiet) Printf(context.Context, string, ...any) {}
 const patience = 10 * time.Second
 
 var (
-	must   = locktest.Must
-	within = locktest.Within
+	concurrently = locktest.Concurrently
+	must         = locktest.Must
+	newLane      = locktest.NewLane
+	within       = locktest.Within
 )
 
 const (
@@ -87,14 +86,10 @@ func direct(t *testing.T, opt *redis.Options, conns int) *single.Master {
 		t.Fatal("go-redis carries everything")
 	}
 	for single.IdleConnections(m) < conns {
-		var wg sync.WaitGroup
-		for range conns {
-			wg.Go(func() {
-				_, err := m.Ask(t.Context(), inspect("key"))
-				must(t, err)
-			})
-		}
-		wg.Wait()
+		concurrently(conns, func(int) {
+			_, err := m.Ask(t.Context(), inspect("key"))
+			must(t, err)
+		})
 	}
 	return m
 }
@@ -171,18 +166,6 @@ func ownAndThrough(t *testing.T, addr string, guard time.Duration) map[string]*s
 type receiver chan *lane.Call
 
 func (r receiver) Ended(c *lane.Call) { r <- c }
-
-// newLane makes a lane that is closed with the test; its goroutines have ended then.
-func newLane(tb testing.TB, master lane.Master) *lane.Lane {
-	tb.Helper()
-	var group errgroup.Group
-	queue := lane.New(master, group.Go, schedule.AfterFunc)
-	tb.Cleanup(func() {
-		queue.Close()
-		must(tb, group.Wait())
-	})
-	return queue
-}
 
 // ask performs one request that must be answered.
 func ask(tb testing.TB, m *single.Master, r single.Request) single.Reply {

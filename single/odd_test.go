@@ -78,6 +78,11 @@ func (s *odd) push(text string) {
 // answers returns an odd server's reply to a command; "" means a usual server's reply.
 type answers func(conn int, command []string) string
 
+// says answers commands of these names so, and others as usual.
+func says(replies map[string]string) answers {
+	return func(_ int, words []string) string { return replies[strings.ToLower(words[0])] }
+}
+
 // hangUp makes the server close the connection.
 const hangUp = "hang up"
 

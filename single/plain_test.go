@@ -24,9 +24,7 @@ func TestARefusedAcquireTellsForHowLongAndByWhomTheKeyIsHeld(t *testing.T) {
 	if got.Outcome != single.Refused || got.Holder != "somebody" || got.TTL >= 0 {
 		t.Errorf("acquire of a key held for ever: %+v, want a negative TTL", got)
 	}
-	if left := life(t, server, "expires"); !about(left, time.Minute) {
-		t.Errorf("the refused acquire changed the expiry to %v", left)
-	}
+	lives(t, server, "expires", time.Minute)
 }
 
 // An acquisition sets a free key together with its end. A repeated one, also a waiter's, recognises its own owner and
@@ -127,8 +125,8 @@ func TestAnExtensionOfSeveralKeysIsRefusedWithoutChangingAny(t *testing.T) {
 	if got := refuses(t, m, "other", r); got.Key != "c" {
 		t.Errorf("extend: %+v", got)
 	}
-	if left := life(t, server, "a"); !about(left, time.Minute) || exists(t, server, "b") {
-		t.Errorf("a lives for %v now, b is there: %t", left, exists(t, server, "b"))
+	if lives(t, server, "a", time.Minute); exists(t, server, "b") {
+		t.Error("b is there")
 	}
 }
 
@@ -146,9 +144,7 @@ func TestReleaseRemovesOnlyItsOwnersKeys(t *testing.T) {
 	if grants(t, m, release("key", "me")); exists(t, server, "key") {
 		t.Error("its owner's release left the key")
 	}
-	if got := ask(t, m, release("key", "me")); got.Outcome != single.Refused {
-		t.Errorf("release of a missing key: %+v, want refused", got)
-	}
+	refuses(t, m, "", release("key", "me")) // which is missing
 }
 
 func TestReleasedKeysAreKept(t *testing.T) {
@@ -158,23 +154,17 @@ func TestReleasedKeysAreKept(t *testing.T) {
 		r.Keys, r.Keep, r.KeepAs = keys, d, "kept"
 		return r
 	}
-	near := func(key string, want time.Duration) {
-		t.Helper()
-		if got := life(t, server, key); !about(got, want) {
-			t.Errorf("%s lives for %v, want %v", key, got, want)
-		}
-	}
 	grants(t, m, acquire("a", "me", 10*time.Minute))
 	grants(t, m, acquire("b", "me", time.Minute))
 	grants(t, m, acquire("c", "other", 10*time.Minute))
 	grants(t, m, kept(5*time.Minute, "a", "b"))
-	near("a", 5*time.Minute)
-	near("b", time.Minute) // never longer than it had
+	lives(t, server, "a", 5*time.Minute)
+	lives(t, server, "b", time.Minute) // never longer than it had
 	if got := ask(t, m, kept(2*time.Minute, "a", "c")); got.Outcome != single.Refused {
 		t.Errorf("a key is another owner's: %+v", got)
 	}
-	near("a", 2*time.Minute) // a repetition keeps it no longer than it says, and changes nothing else
-	near("c", 10*time.Minute)
+	lives(t, server, "a", 2*time.Minute) // a repetition keeps it no longer than it says, and changes nothing else
+	lives(t, server, "c", 10*time.Minute)
 	grants(t, m, kept(5*time.Minute, "a", "b")) // repeated
 	for name, late := range map[string]single.Request{
 		"an extension": extend("a", "me", time.Hour, true), "a release": release("a", "me"),
@@ -183,14 +173,14 @@ func TestReleasedKeysAreKept(t *testing.T) {
 		if got := ask(t, m, late); got.Outcome != single.Refused {
 			t.Errorf("%s of the owner that comes late: %+v", name, got)
 		}
-		near("a", 2*time.Minute)
+		lives(t, server, "a", 2*time.Minute)
 	}
 	full(t, server, true)
 	r := kept(time.Minute, "c")
 	r.Owner = "other"
 	grants(t, m, r)
 	full(t, server, false)
-	near("c", time.Minute)
+	lives(t, server, "c", time.Minute)
 }
 
 func TestInspectTellsWhoHoldsAndChangesNothing(t *testing.T) {

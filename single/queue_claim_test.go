@@ -31,9 +31,7 @@ func TestAWaitingWriterKeepsNewReadersOut(t *testing.T) {
 	if got := grants(t, m, waits); got.Token != 1 {
 		t.Fatalf("the writer's second attempt: %+v", got)
 	}
-	if got := names(t, server, "key"); !slices.Equal(got, []string{"w:writer:1"}) {
-		t.Errorf("the key has %q: the claim has become a hold", got)
-	}
+	has(t, server, "key", "w:writer:1")
 }
 
 func TestAWaiterForAPlainLockKeepsNewReadersOut(t *testing.T) {
@@ -148,9 +146,7 @@ func TestReadersHearThatTheLastClaimOnAFreeKeyHasGone(t *testing.T) {
 	refuses(t, m, "", by("second", 0, held("r:later:1")))
 	ask(t, m, single.Request{Op: single.Leave, Keys: []string{"key"}, Waiter: "writer"})
 	for _, want := range []string{"reader key", "second key"} {
-		if got := hears(t, heard); got != want {
-			t.Errorf("%q was told, want %q", got, want)
-		}
+		hearsThat(t, heard, want)
 	}
 }
 
@@ -166,9 +162,7 @@ func TestClaimsKeepOnlyReadersOut(t *testing.T) {
 		grants(t, m, held("r:a:1"))
 		ask(t, m, by("w", 0, acquire("key", "b", time.Minute)))
 		grants(t, m, as(single.Release, held("r:a:1")))
-		if got := names(t, server, "key"); !slices.Equal(got, []string{"c:w"}) {
-			t.Fatalf("the key has %q, want a claim", got)
-		}
+		has(t, server, "key", "c:w")
 		refuses(t, m, "", held("r:late:1"))
 		if got := ask(t, m, r); got.Outcome == single.Refused {
 			t.Errorf("%s: %+v", r.Owner, got)

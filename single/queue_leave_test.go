@@ -1,7 +1,6 @@
 package single_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,13 +64,9 @@ func TestAWaiterThatLeavesAKeptKeyNeedNotBeTheFirst(t *testing.T) {
 	grants(t, m, keeping("key", "holder", owner.NewKept("me:1")))
 	hears(t, heard)
 	ask(t, m, waits("first", time.Second, single.Plain)) // another goroutine of that process
-	if got := names(t, server, queueOf("key")); !slices.Equal(got, []string{"next", "first"}) {
-		t.Fatalf("control: %q", got)
-	}
+	has(t, server, queueOf("key"), "next", "first")
 	ask(t, m, leave("first", single.Plain))
-	if got := hears(t, heard); got != "next redlock:kept:key" {
-		t.Errorf("%q", got)
-	}
+	hearsThat(t, heard, "next redlock:kept:key")
 }
 
 // A leaving waiter leaves the queue and nothing else: it holds nothing, so it removes nothing. It sends nothing if the

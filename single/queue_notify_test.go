@@ -26,17 +26,13 @@ func TestAReleaseNotifiesTheLongestWaiterAndReservesTheKey(t *testing.T) {
 	if got := ask(t, m, reserving(reserve, release("key", "holder"))); got.Outcome != single.Granted || !got.Called {
 		t.Fatalf("release: %+v, want granted, and a waiter notified", got)
 	}
-	if got := hears(t, heard); got != "first key" {
-		t.Errorf("notified %q, want the longest waiter, for the key", got)
-	}
+	hearsThat(t, heard, "first key")
 	got := ask(t, m, second)
 	if got.Outcome != single.Refused || got.Holder != "" || !about(got.TTL, reserve) || exists(t, server, "key") {
 		t.Errorf("a polite waiter that was not notified: %+v, want refused for as long as the reservation lasts", got)
 	}
 	grants(t, m, first)
-	if got := names(t, server, queueOf("key")); !slices.Equal(got, []string{"second"}) {
-		t.Errorf("the queue is %q, want the reservation gone and the other waiter still there", got)
-	}
+	has(t, server, queueOf("key"), "second")
 }
 
 func TestTheLastReleaseOfASharedKeyNotifiesItsWaiters(t *testing.T) {
@@ -59,14 +55,10 @@ func TestTheLastReleaseOfASharedKeyNotifiesItsWaiters(t *testing.T) {
 	drop.Hold = "2"
 	ask(t, m, drop)
 	for _, name := range all[:8] {
-		if got := hears(t, heard); got != name+" key" {
-			t.Errorf("%q was notified, want %s: waiters are notified in order", got, name)
-		}
+		hearsThat(t, heard, name+" key")
 	}
 	silent(t, server, heard, "w")
-	if got := names(t, server, queueOf("key")); !slices.Equal(got, all[8:]) {
-		t.Errorf("%q still queue, want %q: a notified waiter leaves", got, all[8:])
-	}
+	has(t, server, queueOf("key"), all[8:]...) // a notified waiter leaves
 	ask(t, m, drop)
 	silent(t, server, heard, "w") // a release of nothing notifies no waiter
 }
@@ -99,9 +91,7 @@ func TestAReleaserThatWasQueuedItselfIsNotNotified(t *testing.T) {
 	ask(t, m, by("me", time.Hour, acquire("key", "me", time.Minute)))
 	ask(t, m, by("other", 0, acquire("key", "o", time.Minute)))
 	ask(t, m, by("me", 0, release("key", "holder")))
-	if got := hears(t, heard); got != "other key" {
-		t.Errorf("%q was notified, want the other: the releaser has had its turn", got)
-	}
+	hearsThat(t, heard, "other key")
 }
 
 func TestADeadWaiterIsNotifiedOnce(t *testing.T) {
@@ -115,9 +105,7 @@ func TestADeadWaiterIsNotifiedOnce(t *testing.T) {
 		}
 		ask(t, m, by("next", 0, acquire("key", "n", time.Minute)))
 		ask(t, m, reserving(time.Millisecond, release("key", "holder")))
-		if got := hears(t, heard); got != name+" key" {
-			t.Errorf("%q was notified, want %s", got, name)
-		}
+		hearsThat(t, heard, name+" key")
 	}
 	// A dead waiter cannot leave the queue itself: the release that notifies it takes it out.
 	ask(t, m, acquire("key", "holder", time.Minute))
@@ -129,9 +117,7 @@ func TestADeadWaiterIsNotifiedOnce(t *testing.T) {
 			t.Errorf("release by %s: notified a waiter: %t, want %t", owner, got.Called, want)
 		}
 	}
-	if got := hears(t, heard); got != "dead key" {
-		t.Errorf("%q was notified", got)
-	}
+	hearsThat(t, heard, "dead key")
 	silent(t, server, heard, "dead")
 }
 

@@ -2,7 +2,6 @@ package single_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -22,14 +21,10 @@ func TestWaitersQueueByTheTimeTheyHaveWaited(t *testing.T) {
 			t.Errorf("a waiter gets the reply %+v", got)
 		}
 	}
-	if got := names(t, server, queueOf("key")); !slices.Equal(got, []string{"c", "b", "a"}) {
-		t.Errorf("the queue is %q", got)
-	}
+	has(t, server, queueOf("key"), "c", "b", "a")
 	// A later attempt has waited longer by the time that has passed, and so keeps its position.
 	ask(t, m, by("a", 2*time.Second-time.Millisecond, acquire("key", "me", time.Minute)))
-	if got := names(t, server, queueOf("key")); !slices.Equal(got, []string{"c", "b", "a"}) {
-		t.Errorf("after a repeated attempt the queue is %q", got)
-	}
+	has(t, server, queueOf("key"), "c", "b", "a")
 	if left := life(t, server, queueOf("key")); !about(left, single.QueueKeep) || single.QueueKeep > time.Hour {
 		t.Errorf("the queue is kept for %v, want %v", left, single.QueueKeep)
 	}
@@ -59,14 +54,10 @@ func TestTheQueueExpiresWithoutFurtherAttempts(t *testing.T) {
 	server, m := started(t)
 	ask(t, m, acquire("key", "holder", time.Minute))
 	ask(t, m, by("w", 0, acquire("key", "me", time.Minute)))
-	if left := life(t, server, queueOf("key")); !about(left, single.QueueKeep) {
-		t.Errorf("the first attempt has made a queue for %v, want %v", left, single.QueueKeep)
-	}
+	lives(t, server, queueOf("key"), single.QueueKeep)
 	must(t, server.Client().PExpire(t.Context(), queueOf("key"), time.Second).Err())
 	ask(t, m, by("w2", 0, acquire("key", "me", time.Minute)))
-	if left := life(t, server, queueOf("key")); !about(left, single.QueueKeep) {
-		t.Errorf("an attempt renewed the queue to %v, want %v", left, single.QueueKeep)
-	}
+	lives(t, server, queueOf("key"), single.QueueKeep)
 	must(t, server.Client().PExpire(t.Context(), queueOf("key"), 50*time.Millisecond).Err())
 	redistest.Eventually(t, patience, func() bool { return !exists(t, server, queueOf("key")) }, "the queue to expire")
 	if got := ask(t, m, release("key", "holder")); got.Outcome != single.Granted || got.Called {
@@ -99,9 +90,7 @@ func TestAWaiterThatGetsTheKeyLeavesTheQueue(t *testing.T) {
 		grants(t, m, acquire("key", "holder", time.Minute))
 		r := polite(waits("w", 0, kind))
 		refuses(t, m, "holder", r)
-		if got := names(t, server, queueOf("key")); !slices.Equal(got, []string{"w"}) {
-			t.Fatalf("kind %d: the queue is %q", kind, got)
-		}
+		has(t, server, queueOf("key"), "w")
 		must(t, server.Client().Del(t.Context(), "key").Err())
 		if kind == single.Shared {
 			grants(t, m, held("r:other:1"))

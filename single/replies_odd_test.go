@@ -24,15 +24,9 @@ func TestHazard43And63OnlyTheExactReplyGrants(t *testing.T) {
 		"(1\r\n", "=6\r\ntxt:OK\r\n", "*1\r\n+OK\r\n",
 		"*0\r\n", "%0\r\n", "~1\r\n:1\r\n", "|1\r\n+a\r\n+b\r\n:1\r\n", "*-2\r\n", "$-7\r\n", "+\r\n",
 	} {
-		server := oddServer(t, func(_ int, words []string) string {
-			switch words[0] {
-			case "set", "evalsha", "zadd", "pexpire":
-				return reply
-			case "command", "COMMAND":
-				return "*0\r\n"
-			}
-			return ""
-		})
+		server := oddServer(t, says(map[string]string{
+			"set": reply, "evalsha": reply, "zadd": reply, "pexpire": reply, "command": "*0\r\n",
+		}))
 		for way, m := range ways(t, server.addr) {
 			for _, size := range []int{1, 3} {
 				var batch []*single.Call
@@ -72,10 +66,7 @@ func TestHazard42ASurplusReplyAnswersNoRequest(t *testing.T) {
 		}
 	})
 	m := dial(t, "redis://"+server.addr)
-	granted := func(key string) bool {
-		c := send(t, m, patience, acquire(key, "me", time.Minute))[0]
-		return won(c)
-	}
+	granted := func(key string) bool { return won(send(t, m, patience, acquire(key, "me", time.Minute))[0]) }
 	if !granted("free") { // on a connection that has been used
 		t.Fatal("a free key was not granted")
 	}
@@ -99,22 +90,13 @@ func TestHazard42ASurplusReplyAnswersNoRequest(t *testing.T) {
 // A single fenced acquisition sends two commands. It gets nothing from a surplus reply before theirs.
 func TestHazard42AFencedRequestGetsNothingFromASurplusReply(t *testing.T) {
 	for _, extra := range []string{"", "+OK\r\n", "$-1\r\n", ":1\r\n", ":0\r\n", "+PONG\r\n"} {
-		server := oddServer(t, func(_ int, words []string) string {
-			switch words[0] {
-			case "set":
-				return extra + "+OK\r\n"
-			case "zadd":
-				return ":1\r\n"
-			case "evalsha":
-				return "-ERR not now\r\n"
-			}
-			return ""
-		})
+		server := oddServer(t, says(map[string]string{
+			"set": extra + "+OK\r\n", "zadd": ":1\r\n", "evalsha": "-ERR not now\r\n",
+		}))
 		m := dial(t, "redis://"+server.addr)
 		for range 3 {
 			c := send(t, m, patience, retained(fenced("key", "me", 50)))[0]
-			if granted := won(c); granted != (extra == "") || !granted &&
-				c.Err == nil {
+			if granted := won(c); granted != (extra == "") || !granted && c.Err == nil {
 				t.Errorf("with %q in front: %+v, %v", extra, c.Reply, c.Err)
 			}
 		}
@@ -131,8 +113,7 @@ func TestHazard42APipelineIsReadToItsEndToFindASurplusReply(t *testing.T) {
 			for _, key := range []string{"free", "taken"} {
 				batch = append(batch, &single.Call{Request: new(acquire(key, "me", time.Minute))})
 			}
-			ctx := within(t, time.Second)
-			m.Do(ctx, batch)
+			m.Do(within(t, time.Second), batch)
 			for i, c := range batch {
 				granted := won(c)
 				if extra == "" && (c.Err != nil || granted != (i == 0)) {
@@ -153,12 +134,7 @@ func TestHazard68PushesWithAnythingInThemAreSkipped(t *testing.T) {
 		">2\r\n$10\r\ninvalidate\r\n*1\r\n$3\r\nkey\r\n", ">1\r\n%1\r\n+a\r\n*2\r\n:1\r\n#t\r\n", ">0\r\n",
 		">2\r\n+x\r\n$100000\r\n" + strings.Repeat("x", 100_000) + "\r\n",
 	} {
-		server := oddServer(t, func(_ int, words []string) string {
-			if words[0] == "set" {
-				return push + push + "+OK\r\n"
-			}
-			return ""
-		})
+		server := oddServer(t, says(map[string]string{"set": push + push + "+OK\r\n"}))
 		m := dial(t, "redis://"+server.addr+"?protocol=3")
 		for range 3 {
 			if reply := ask(t, m, acquire("key", "me", time.Minute)); reply.Outcome != single.Granted {
@@ -174,21 +150,8 @@ func TestHazard68PushesWithAnythingInThemAreSkipped(t *testing.T) {
 // An error's text is bounded, because each master's error quotes it once.
 func TestHazard68ALongErrorIsQuotedInPart(t *testing.T) {
 	long := "-ERR " + strings.Repeat("x", 100_000) + "\x1b[2J\r\n"
-	for name, answer := range map[string]answers{
-		"of a request": func(_ int, words []string) string {
-			if words[0] == "set" {
-				return long
-			}
-			return ""
-		},
-		"of a set-up": func(_ int, words []string) string {
-			if words[0] == "select" {
-				return long
-			}
-			return ""
-		},
-	} {
-		server := oddServer(t, answer)
+	for name, command := range map[string]string{"of a request": "set", "of a set-up": "select"} {
+		server := oddServer(t, says(map[string]string{command: long}))
 		for way, m := range map[string]*single.Master{
 			"Dial": dial(t, "redis://"+server.addr+"/1"),
 			"New":  over(t, redis.NewClient(&redis.Options{Addr: server.addr, DB: 1})),
@@ -217,33 +180,29 @@ func TestEachRequestGetsItsOwnReply(t *testing.T) {
 			opt := &redis.Options{Addr: "moody:6379", Dialer: f.dial, PoolSize: 1 + seed%5}
 			m, err := single.Open(opt, single.Options{})
 			must(t, err)
-			var wg sync.WaitGroup
 			var mu sync.Mutex
-			for who := range 8 {
-				wg.Go(func() {
-					for n := range 40 {
-						batch := make([]*single.Call, 1+f.draw(5))
-						for i := range batch {
-							batch[i] = &single.Call{Request: new(inspect(fmt.Sprintf("key-%d-%d-%d", who, n, i)))}
+			concurrently(8, func(who int) {
+				for n := range 40 {
+					batch := make([]*single.Call, 1+f.draw(5))
+					for i := range batch {
+						batch[i] = &single.Call{Request: new(inspect(fmt.Sprintf("key-%d-%d-%d", who, n, i)))}
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+f.draw(80))*time.Millisecond)
+					m.Do(ctx, batch)
+					cancel()
+					for _, c := range batch {
+						if c.Err != nil {
+							continue
 						}
-						ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+f.draw(80))*time.Millisecond)
-						m.Do(ctx, batch)
-						cancel()
-						for _, c := range batch {
-							if c.Err != nil {
-								continue
-							}
-							mu.Lock()
-							answered++
-							mu.Unlock()
-							if key := c.Request.Keys[0]; c.Reply.Holder != key || c.Reply.Key != key {
-								t.Errorf("seed %d: %s is answered with %+v", seed, key, c.Reply)
-							}
+						mu.Lock()
+						answered++
+						mu.Unlock()
+						if key := c.Request.Keys[0]; c.Reply.Holder != key || c.Reply.Key != key {
+							t.Errorf("seed %d: %s is answered with %+v", seed, key, c.Reply)
 						}
 					}
-				})
-			}
-			wg.Wait()
+				}
+			})
 			must(t, m.Close())
 			<-time.After(time.Second) // the master ends
 		})

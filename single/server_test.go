@@ -35,6 +35,14 @@ func life(tb testing.TB, s *redistest.Server, key string) time.Duration {
 	return got
 }
 
+// lives fails the test unless a key will live for this long.
+func lives(tb testing.TB, s *redistest.Server, key string, want time.Duration) {
+	tb.Helper()
+	if got := life(tb, s, key); !about(got, want) {
+		tb.Errorf("%s lives for %v, want %v", key, got, want)
+	}
+}
+
 // exists reports that a key is there.
 func exists(tb testing.TB, s *redistest.Server, key string) bool {
 	tb.Helper()
@@ -78,6 +86,14 @@ func names(tb testing.TB, s *redistest.Server, key string) []string {
 		all = append(all, z.Member.(string))
 	}
 	return all
+}
+
+// has fails the test unless a sorted set has these members in this order, and the mark.
+func has(tb testing.TB, s *redistest.Server, key string, want ...string) {
+	tb.Helper()
+	if got := names(tb, s, key); !slices.Equal(got, want) {
+		tb.Errorf("%s has %q, want %q", key, got, want)
+	}
 }
 
 func scores(members ...redis.Z) map[string]float64 {
@@ -281,14 +297,20 @@ func hears(tb testing.TB, heard <-chan string) string {
 	}
 }
 
+// hearsThat waits for the next notification, which has to be this one.
+func hearsThat(tb testing.TB, heard <-chan string, want string) {
+	tb.Helper()
+	if got := hears(tb, heard); got != want {
+		tb.Errorf("%q was notified, want %q", got, want)
+	}
+}
+
 // silent fails the test if a waiter was notified. It publishes to a sentinel, and no other message may come before
 // that one.
 func silent(tb testing.TB, s *redistest.Server, heard <-chan string, waiter string) {
 	tb.Helper()
 	must(tb, s.Client().Publish(tb.Context(), "redlock:free:"+waiter, "-").Err())
-	if got := hears(tb, heard); got != waiter+" -" {
-		tb.Errorf("%q was notified", got)
-	}
+	hearsThat(tb, heard, waiter+" -")
 }
 
 // ran counts how often the server has run each command, in scripts or not.

@@ -278,9 +278,7 @@ func TestReleasesOfHoldsAreBundled(t *testing.T) {
 			}
 			// readers may all have it: the release tells several
 			for _, want := range []string{"w1 waited", "w2 waited"} {
-				if got := hears(t, heard); got != want {
-					t.Errorf("%q was notified, want %q", got, want)
-				}
+				hearsThat(t, heard, want)
 			}
 			for _, key := range []string{"a", "waited", "w"} {
 				if exists(t, server, key) {

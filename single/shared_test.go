@@ -4,7 +4,6 @@ import (
 	"crypto/sha1"
 	"fmt"
 	"maps"
-	"slices"
 	"testing"
 	"time"
 
@@ -49,9 +48,7 @@ func TestReadersShareAKeyAndWritersExcludeOthers(t *testing.T) {
 				got.Token != test.holds {
 				t.Errorf("got %+v, want holder %q, %d holds", got, test.holder, test.holds)
 			}
-			if left := life(t, server, "key"); !about(left, time.Minute) {
-				t.Errorf("the key lives for %v, want a minute", left)
-			}
+			lives(t, server, "key", time.Minute)
 			if test.holder != "" {
 				if got.Key != "key" || !about(got.TTL, time.Minute) {
 					t.Errorf("the refusal says %+v, want the key and its time", got)
@@ -152,9 +149,7 @@ func TestS4AReleaseRemovesItsOwnHoldAndNoOther(t *testing.T) {
 	if got := grants(t, m, as(single.Release, a)); got.Token != 1 {
 		t.Errorf("release by a: %+v, want one hold left", got)
 	}
-	if got := names(t, server, "key"); !slices.Equal(got, []string{"r:b:1"}) {
-		t.Errorf("%q is left, want b's hold", got)
-	}
+	has(t, server, "key", "r:b:1")
 	if got := grants(t, m, as(single.Release, b)); got.Token != 0 || exists(t, server, "key") {
 		t.Errorf("release by b: %+v, the key is there: %t", got, exists(t, server, "key"))
 	}
@@ -276,17 +271,13 @@ func TestUnusualSharedKeysDoNotTakeTheShortWay(t *testing.T) {
 						t.Errorf("after the extension %s is at %f, before at %f", member, left, score)
 					}
 				}
-				if left := life(t, server, "key"); !about(left, 9*time.Hour) {
-					t.Errorf("after the extension the key lives for %v", left)
-				}
+				lives(t, server, "key", 9*time.Hour)
 				put()
 				if told(m.Ask(t.Context(), as(single.Extend, writer("me", "1", time.Minute)))) != c.extend ||
 					content(t, server)["w:me:1"] != mine.Score {
 					t.Errorf("a shorter extension has moved the hold: %v", content(t, server))
 				}
-				if left := life(t, server, "key"); !about(left, 2*time.Hour) {
-					t.Errorf("after a shorter extension the key lives for %v", left)
-				}
+				lives(t, server, "key", 2*time.Hour)
 			} else if left := content(t, server); !maps.Equal(left, scores(c.there...)) {
 				t.Errorf("after an extension that failed there is %v, before %v", left, c.there)
 			}

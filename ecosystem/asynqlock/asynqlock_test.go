@@ -12,25 +12,16 @@ import (
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/ecosystem/asynqlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+var must = locktest.Must
+
 func TestTasksWithOneKeyAreProcessedOneAtATime(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	var urls []string
-	for _, s := range servers {
-		urls = append(urls, s.URL())
-	}
-	locker, err := redlock.Dial(t.Context(), urls, redlock.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := locker.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	locker := locktest.Dial(t, servers, redlock.Options{})
 	middleware := asynqlock.OneAtATime(locker, time.Minute, func(task *asynq.Task) string {
 		return string(task.Payload())
 	})
@@ -40,7 +31,7 @@ func TestTasksWithOneKeyAreProcessedOneAtATime(t *testing.T) {
 			ProcessTask(t.Context(), task(key))
 	}
 	nothing := func(context.Context) error { return nil }
-	err = process("orders:42", func(context.Context) error {
+	must(t, process("orders:42", func(context.Context) error {
 		if err := process("orders:42", nothing); !errors.Is(err, redlock.ErrHeld) || errors.Is(err, asynq.SkipRetry) {
 			t.Errorf("the same key at once: %v, want ErrHeld and another try", err)
 		}
@@ -48,15 +39,10 @@ func TestTasksWithOneKeyAreProcessedOneAtATime(t *testing.T) {
 			t.Errorf("another key: %v", err)
 		}
 		return process("", nothing)
-	})
-	if err != nil {
-		t.Error(err)
-	}
-	err = process("orders:42", func(context.Context) error {
+	}))
+	err := process("orders:42", func(context.Context) error {
 		for _, s := range servers {
-			if err := s.Client().FlushAll(t.Context()).Err(); err != nil {
-				t.Error(err)
-			}
+			must(t, s.Client().FlushAll(t.Context()).Err())
 		}
 		return nil
 	})

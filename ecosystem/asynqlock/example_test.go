@@ -65,9 +65,7 @@ func Example() {
 func TestTheWorkerOfTheRecipeChargesAnOrder(t *testing.T) {
 	redis := redistest.Start(t)
 	locker, err := redlock.Dial(t.Context(), []string{redis.URL()}, redlock.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	charged := make(chan string, 1)
 	mux := handlers(locker, func(_ context.Context, order string) error {
 		charged <- order
@@ -75,9 +73,7 @@ func TestTheWorkerOfTheRecipeChargesAnOrder(t *testing.T) {
 	})
 	queue := asynq.RedisClientOpt{Addr: redis.Addr()}
 	server := worker(queue)
-	if err := server.Start(mux); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Start(mux))
 	client := asynq.NewClient(queue)
 	if _, err := client.Enqueue(asynq.NewTask("charge", []byte("42"))); err != nil {
 		t.Error(err)
@@ -85,10 +81,6 @@ func TestTheWorkerOfTheRecipeChargesAnOrder(t *testing.T) {
 		t.Errorf("charged %q, want 42", order)
 	}
 	server.Shutdown()
-	if err := client.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := locker.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must(t, client.Close())
+	must(t, locker.Close(t.Context()))
 }

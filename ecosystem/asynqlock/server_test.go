@@ -8,28 +8,16 @@ import (
 
 	"github.com/hibiken/asynq"
 
-	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/ecosystem/asynqlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
 
 // The task may be retried once, in a real asynq server. Its key is busy for more attempts than that. The task waits,
 // runs when the key is free, and never counts as failed. A task without any retry is archived.
 func TestABusyKeyUsesUpNoRetries(t *testing.T) {
-	redis := redistest.Start(t)
-	locker, err := redlock.Dial(t.Context(), []string{redis.URL()}, redlock.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := locker.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	held, err := locker.Acquire(t.Context(), "orders:42", time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servers, locker := locktest.Started(t, 1)
+	redis, held := servers[0], locktest.Take(t, locker, "orders:42", time.Minute)
 
 	var attempts, processed atomic.Int32
 	delay := asynqlock.RetryDelay(time.Millisecond, nil)
@@ -48,9 +36,7 @@ func TestABusyKeyUsesUpNoRetries(t *testing.T) {
 		processed.Add(1)
 		return nil
 	})
-	if err := server.Start(mux); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Start(mux))
 	t.Cleanup(server.Shutdown)
 	client := asynq.NewClient(asynq.RedisClientOpt{Addr: redis.Addr()})
 	t.Cleanup(func() { _ = client.Close() })
@@ -58,15 +44,12 @@ func TestABusyKeyUsesUpNoRetries(t *testing.T) {
 	t.Cleanup(func() { _ = inspector.Close() })
 	queue := func() *asynq.QueueInfo {
 		info, err := inspector.GetQueueInfo("default")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return info
 	}
 	enqueue := func(retries int) {
-		if _, err := client.Enqueue(asynq.NewTask("charge", []byte("orders:42")), asynq.MaxRetry(retries)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := client.Enqueue(asynq.NewTask("charge", []byte("orders:42")), asynq.MaxRetry(retries))
+		must(t, err)
 	}
 	enqueue(0)
 	redistest.Eventually(t, time.Minute, func() bool { return queue().Archived == 1 },
@@ -79,9 +62,7 @@ func TestABusyKeyUsesUpNoRetries(t *testing.T) {
 	if n := processed.Load(); n != 0 {
 		t.Errorf("processed %d times while the key was busy", n)
 	}
-	if err := held.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, held.Release(t.Context()))
 	redistest.Eventually(t, time.Minute, func() bool { return processed.Load() == 1 }, "the task to be processed")
 
 	if now := queue(); now.FailedTotal != before || now.Archived != 1 {

@@ -13,32 +13,17 @@ import (
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/ecosystem/gocronlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/leader"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
+var must = locktest.Must
 
 func dial(t *testing.T, servers []*redistest.Server) *redlock.Locker {
 	t.Helper()
-	var urls []string
-	for _, s := range servers {
-		urls = append(urls, s.URL())
-	}
-	locker, err := redlock.Dial(t.Context(), urls, redlock.Options{})
-	must(t, err)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		must(t, locker.Close(ctx))
-	})
-	return locker
+	return locktest.Dial(t, servers, redlock.Options{})
 }
 
 // overlaps runs one job, due all the time, on two schedulers and returns how often it ran, and how often twice at once.
@@ -95,12 +80,9 @@ func TestALostLockIsReported(t *testing.T) {
 	must(t, err)
 	lock, err := locker.Lock(t.Context(), "report")
 	must(t, err)
-	if _, err := locker.Lock(t.Context(), "report"); !errors.Is(err, redlock.ErrHeld) {
-		t.Errorf("a job that runs: %v", err)
-	}
-	for _, s := range servers {
-		must(t, s.Client().FlushAll(t.Context()).Err())
-	}
+	_, err = locker.Lock(t.Context(), "report")
+	locktest.Is(t, err, redlock.ErrHeld)
+	locktest.TellAll(t, servers, "flushall")
 	if err := lock.Unlock(t.Context()); !errors.Is(err, redlock.ErrNotHeld) ||
 		!errors.Is(told["report"], redlock.ErrNotHeld) {
 		t.Errorf("Unlock: %v, reported %v", err, told)
@@ -122,9 +104,7 @@ func schedule(t *testing.T, servers []*redistest.Server) *scheduled {
 	must(t, err)
 	elector, err := gocronlock.NewElector(candidate)
 	must(t, err)
-	if err := elector.IsLeader(t.Context()); !errors.Is(err, gocronlock.ErrNotLeader) {
-		t.Errorf("before the campaign: %v", err)
-	}
+	locktest.Is(t, elector.IsLeader(t.Context()), gocronlock.ErrNotLeader)
 	s, err := gocron.NewScheduler(gocron.WithDistributedElector(elector))
 	must(t, err)
 	all := &scheduled{}
@@ -178,7 +158,6 @@ func TestAJobThatIsOverKeepsItsLockForMinHold(t *testing.T) {
 	lock, err := locker.Lock(t.Context(), "report")
 	must(t, err)
 	must(t, lock.Unlock(t.Context()))
-	if _, err := locker.Lock(t.Context(), "report"); !errors.Is(err, redlock.ErrHeld) {
-		t.Errorf("the other machine, which is late: %v", err)
-	}
+	_, err = locker.Lock(t.Context(), "report")
+	locktest.Is(t, err, redlock.ErrHeld)
 }

@@ -2,7 +2,6 @@ package contend_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -12,12 +11,24 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/redlocktest"
 )
 
 // backoff bounds the pause between two attempts of a waiter that gets no notification, on a starved machine too. A
 // waiter that does not try by itself comes after a ttl of 30 s.
 const backoff = 10 * time.Second
+
+// comesWithinABackoff releases a lock and then the lock of its waiter, which may come that late and no later.
+func comesWithinABackoff(t *testing.T, held *redlock.Lock, w *Waiting) {
+	t.Helper()
+	began := time.Now()
+	Give(t, held)
+	Give(t, w.Get(t))
+	if took := w.At.Sub(began); took > backoff {
+		t.Errorf("the waiter came %v after the release", took)
+	}
+}
 
 // handoffs lets two Lockers take the key in turns: one waits while the other holds it. It returns the time from the
 // beginning of each release until the other Locker had the lock.
@@ -26,20 +37,20 @@ func handoffs(t *testing.T, servers []*redistest.Server, lockers [2]*redlock.Loc
 ) []time.Duration {
 	t.Helper()
 	var gaps []time.Duration
-	held := take(t, lockers[0], key, 30*time.Second, opts...)
+	held := Take(t, lockers[0], Key, 30*time.Second, opts...)
 	for i := range n {
-		w := wait(t, t.Context(), lockers[(i+1)%2], key, 30*time.Second, opts...)
-		awaitQueue(t, servers, key, 1)
+		w := Wait(t, t.Context(), lockers[(i+1)%2], Key, 30*time.Second, opts...)
+		AwaitQueue(t, servers, Key, 1)
 		if i < 2 { // until their first waits both did not listen
-			redistest.Eventually(t, promptly, func() bool { return listening(t, servers) == (i+1)*len(servers) },
+			redistest.Eventually(t, Promptly, func() bool { return Listening(t, servers) == (i+1)*len(servers) },
 				"the waiter to listen")
 		}
 		began := time.Now()
-		give(t, held)
+		Give(t, held)
 		held = w.Get(t)
 		gaps = append(gaps, w.At.Sub(began))
 	}
-	give(t, held)
+	Give(t, held)
 	slices.Sort(gaps)
 	return gaps
 }
@@ -48,13 +59,13 @@ func handoffs(t *testing.T, servers []*redistest.Server, lockers [2]*redlock.Loc
 func TestS3AWaiterInAnotherLockerGetsTheLockWithTheRelease(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	for name, opt := range map[string]redlock.Option{
-		"plain": redlock.AndKeys(key), "fenced": redlock.Fenced(), "exclusive": redlock.Exclusive(),
+		"plain": redlock.AndKeys(Key), "fenced": redlock.Fenced(), "exclusive": redlock.Exclusive(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			lockers := [2]*redlock.Locker{dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})}
+			lockers := [2]*redlock.Locker{Dial(t, servers, redlock.Options{}), Dial(t, servers, redlock.Options{})}
 			gaps := handoffs(t, servers, lockers, 20, opt)
 			for _, l := range lockers {
-				closeLocker(t, l)
+				CloseLocker(t, l)
 			}
 			t.Logf("median %v, longest %v", gaps[10], gaps[19])
 			if gaps[10] > 50*time.Millisecond {
@@ -67,107 +78,89 @@ func TestS3AWaiterInAnotherLockerGetsTheLockWithTheRelease(t *testing.T) {
 // Hazard 30: a waiter that gets no notification tries again after a backoff, not after a ttl.
 func TestHazard30ALostNotificationCostsABackoff(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
+	a, b := Dial(t, servers, redlock.Options{}), Dial(t, servers, redlock.Options{})
 	for range 3 {
-		held := take(t, a, key, 30*time.Second)
-		w := wait(t, t.Context(), b, key, 30*time.Second)
-		awaitQueue(t, servers, key, 1)
-		awaitEars(t, servers, 1)
-		for _, s := range servers { // whoever is called from now on is not there any more
-			must(t, s.Client().Del(t.Context(), "redlock:queue:{"+key+"}").Err())
-			must(t, s.Client().Do(t.Context(), "client", "kill", "type", "pubsub").Err())
-		}
-		began := time.Now()
-		give(t, held)
-		lock := w.Get(t)
-		if took := w.At.Sub(began); took > backoff {
-			t.Errorf("the waiter came %v after the release", took)
-		}
-		give(t, lock)
+		held := Take(t, a, Key, 30*time.Second)
+		w := Wait(t, t.Context(), b, Key, 30*time.Second)
+		AwaitQueue(t, servers, Key, 1)
+		AwaitEars(t, servers, 1)
+		TellAll(t, servers, "del", "redlock:queue:{"+Key+"}") // whoever is called from now on is not there any more
+		TellAll(t, servers, "client", "kill", "type", "pubsub")
+		comesWithinABackoff(t, held, w)
 	}
 }
 
 func TestSubscriptionsSurviveReconnects(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
-	held := take(t, a, key, longTTL)
-	everywhere(t, servers, held)
-	w := wait(t, t.Context(), b, key, longTTL)
-	awaitEars(t, servers, 1)
+	a, b := Dial(t, servers, redlock.Options{}), Dial(t, servers, redlock.Options{})
+	held := Take(t, a, Key, LongTTL)
+	Everywhere(t, servers, held)
+	w := Wait(t, t.Context(), b, Key, LongTTL)
+	AwaitEars(t, servers, 1)
 	before := subscriptions(t, servers)
-	for _, s := range servers {
-		must(t, s.Client().Do(t.Context(), "client", "kill", "type", "pubsub").Err())
-	}
-	redistest.Eventually(t, promptly, func() bool { return subscriptions(t, servers) == before+3 },
+	TellAll(t, servers, "client", "kill", "type", "pubsub")
+	redistest.Eventually(t, Promptly, func() bool { return subscriptions(t, servers) == before+3 },
 		"the waiter to subscribe anew")
-	awaitEars(t, servers, 1)
+	AwaitEars(t, servers, 1)
 	servers[0].Restart()
-	awaitEars(t, servers, 1)
-	awaitQueue(t, servers, key, 1) // also on the one that forgot it
-	began := time.Now()
-	give(t, held)
-	lock := w.Get(t)
-	if took := w.At.Sub(began); took > backoff {
-		t.Errorf("the waiter came %v after the release", took)
-	}
-	give(t, lock)
+	AwaitEars(t, servers, 1)
+	AwaitQueue(t, servers, Key, 1) // also on the one that forgot it
+	comesWithinABackoff(t, held, w)
 }
 
 // subscriptions counts the SUBSCRIBE commands on all servers.
 func subscriptions(tb testing.TB, servers []*redistest.Server) int {
 	tb.Helper()
-	return calls(tb, servers, "subscribe")
+	return Calls(tb, servers, "subscribe")
 }
 
 func TestALockerListensOnOneConnectionAMasterAndOnlyWhileItWaits(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartN(t, 3)
-	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
+	a, b := Dial(t, servers, redlock.Options{}), Dial(t, servers, redlock.Options{})
 	const keys, waiters = 4, 3
 	var held []*redlock.Lock
 	for i := range keys {
-		held = append(held, take(t, a, fmt.Sprint("key", i), longTTL))
+		held = append(held, Take(t, a, fmt.Sprint("key", i), LongTTL))
 	}
-	if n := listening(t, servers); n != 0 {
+	if n := Listening(t, servers); n != 0 {
 		t.Errorf("%d subscriptions for locks that were free", n)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var all []*waiting
+	var all []*Waiting
 	for i := range keys * waiters {
-		all = append(all, wait(t, ctx, b, fmt.Sprint("key", i%keys), longTTL))
+		all = append(all, Wait(t, ctx, b, fmt.Sprint("key", i%keys), LongTTL))
 	}
 	for i := range keys {
-		awaitQueue(t, servers, fmt.Sprint("key", i), 1)
+		AwaitQueue(t, servers, fmt.Sprint("key", i), 1)
 	}
-	awaitEars(t, servers, 1)
+	AwaitEars(t, servers, 1)
 	if n := subscriptions(t, servers); n != len(servers) {
 		t.Errorf("%d subscriptions were made for %d waiters, want one a master", n, len(all))
 	}
 	cancel()
 	for _, w := range all {
-		is(t, w.Fail(t), context.Canceled)
+		Is(t, w.Fail(t), context.Canceled)
 	}
 	left := time.Now()
-	awaitEars(t, servers, 0)
+	AwaitEars(t, servers, 0)
 	if after := time.Since(left); after < time.Second {
 		t.Errorf("the subscriptions ended %v after the last waiter: they should linger for the next", after)
 	}
-	for _, lock := range held {
-		give(t, lock)
-	}
+	Give(t, held...)
 }
 
 func TestAClosedLockerListensNoMore(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
-	held := take(t, a, key, longTTL)
-	w := wait(t, t.Context(), b, key, longTTL)
-	awaitEars(t, servers, 1)
-	must(t, b.Close(t.Context()))
-	is(t, w.Fail(t), redlock.ErrClosed)
-	awaitEars(t, servers, 0)
-	give(t, held)
+	a, b := Dial(t, servers, redlock.Options{}), Dial(t, servers, redlock.Options{})
+	held := Take(t, a, Key, LongTTL)
+	w := Wait(t, t.Context(), b, Key, LongTTL)
+	AwaitEars(t, servers, 1)
+	Must(t, b.Close(t.Context()))
+	Is(t, w.Fail(t), redlock.ErrClosed)
+	AwaitEars(t, servers, 0)
+	Give(t, held)
 }
 
 // jain is Jain's index of fairness: 1 when all have got the same, 1/n when one has got everything.
@@ -193,7 +186,7 @@ func TestManyLockersShareAKeyFairly(t *testing.T) {
 			l := masters.Locker(t, redlock.Options{})
 			all.Go(func() {
 				for {
-					lock, err := l.Acquire(ctx, key, 10*time.Second)
+					lock, err := l.Acquire(ctx, Key, 10*time.Second)
 					if err != nil {
 						return
 					}
@@ -223,27 +216,26 @@ func TestARefusedAcquisitionIsNotReleased(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	// A request that is not answered in time is released, since the master may have granted it.
 	patient := redlock.Options{RequestTimeout: 20 * time.Second}
-	holders, others := dial(t, servers, patient), dial(t, servers, patient)
-	held := take(t, holders, key, time.Minute)
-	redistest.Eventually(t, 20*time.Second, func() bool { return calls(t, servers, "set") == len(servers) },
+	holders, others := Dial(t, servers, patient), Dial(t, servers, patient)
+	held := Take(t, holders, Key, time.Minute)
+	redistest.Eventually(t, 20*time.Second, func() bool { return Calls(t, servers, "set") == len(servers) },
 		"the third master has the key, too")
-	reads, asked := calls(t, servers, "get"), calls(t, servers, "set")
+	reads, asked := Calls(t, servers, "get"), Calls(t, servers, "set")
 	const attempts = 5
 	for range attempts {
-		if _, err := others.TryAcquire(t.Context(), key, time.Minute); !errors.Is(err, redlock.ErrHeld) {
-			t.Fatal(err)
-		}
+		_, err := others.TryAcquire(t.Context(), Key, time.Minute)
+		Is(t, err, redlock.ErrHeld)
 	}
-	closeLocker(t, others) // waits for all that is in flight: a master must not read it after the release
-	give(t, held)
-	closeLocker(t, holders)
+	CloseLocker(t, others) // waits for all that is in flight: a master must not read it after the release
+	Give(t, held)
+	CloseLocker(t, holders)
 	// An attempt reads the key once to report its holder, and so does the release that finds it. On a busy machine, a
 	// master that is far behind the others is spared attempts.
-	asked = calls(t, servers, "set") - asked
+	asked = Calls(t, servers, "set") - asked
 	if asked < 2*attempts || asked > 3*attempts {
 		t.Fatalf("%d attempts asked 3 masters %d times", attempts, asked)
 	}
-	if got, want := calls(t, servers, "get")-reads, asked+len(servers); got != want {
+	if got, want := Calls(t, servers, "get")-reads, asked+len(servers); got != want {
 		t.Errorf("%d requests and a release read the key %d times on 3 masters, want %d", asked, got, want)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
 
 // childTask tells a copy of this test binary to wait for the lock until it is killed. Its value are the masters.
@@ -21,11 +22,11 @@ const childTask = "REDLOCK_TEST_FAMILY_TASK"
 func spawn(t *testing.T, servers []*redistest.Server) (kill func()) {
 	t.Helper()
 	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
-	child.Env = append(os.Environ(), childTask+"="+strings.Join(urls(servers), " "))
+	child.Env = append(os.Environ(), childTask+"="+strings.Join(URLs(servers), " "))
 	child.Stderr = os.Stderr
 	out, err := child.StdoutPipe()
-	must(t, err)
-	must(t, child.Start())
+	Must(t, err)
+	Must(t, child.Start())
 	kill = func() {
 		_ = child.Process.Kill()
 		_ = child.Wait()
@@ -45,9 +46,9 @@ func waitsInAChild(t *testing.T) (child bool) {
 		return false
 	}
 	locker, err := redlock.Dial(t.Context(), strings.Fields(masters), redlock.Options{})
-	must(t, err)
+	Must(t, err)
 	fmt.Println("wait")
-	_, err = locker.Acquire(t.Context(), key, 2*time.Second)
+	_, err = locker.Acquire(t.Context(), Key, 2*time.Second)
 	t.Errorf("the child got the lock, %v, though it should be killed while it waits", err)
 	select {}
 }
@@ -58,17 +59,12 @@ func TestAKilledWaiterDelaysOthersByABackoffAtMost(t *testing.T) {
 		return
 	}
 	servers := redistest.StartN(t, 3)
-	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
-	held := take(t, a, key, 30*time.Second)
+	a, b := Dial(t, servers, redlock.Options{}), Dial(t, servers, redlock.Options{})
+	held := Take(t, a, Key, 30*time.Second)
 	kill := spawn(t, servers)
-	awaitQueue(t, servers, key, 1)
-	w := wait(t, t.Context(), b, key, longTTL)
-	awaitQueue(t, servers, key, 2)
+	AwaitQueue(t, servers, Key, 1)
+	w := Wait(t, t.Context(), b, Key, LongTTL)
+	AwaitQueue(t, servers, Key, 2)
 	kill()
-	began := time.Now()
-	give(t, held)
-	give(t, w.Get(t))
-	if took := w.At.Sub(began); took > backoff {
-		t.Errorf("the next waiter came %v after the release", took)
-	}
+	comesWithinABackoff(t, held, w)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/soak"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/redlocktest"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -41,7 +42,7 @@ func counted(t *testing.T) (masters redlocktest.Masters, l *redlock.Locker, aske
 	masters, asked = redlocktest.New(t, redlocktest.Count(3)), new(atomic.Int64)
 	all := masters.All()
 	all[0] = counting{masters[0], asked}
-	l = lockerOver(t, all, redlock.Options{})
+	l = LockerOver(t, all, redlock.Options{})
 	return masters, l, asked
 }
 
@@ -60,17 +61,17 @@ func readFor(t *testing.T, masters redlocktest.Masters, span time.Duration, keys
 				spans[j] = span*3/4 + time.Duration(random.Int64N(int64(span/4)))
 			}
 			readers.Go(func() {
-				pass(time.Duration(i) * span / 3)
+				Pass(time.Duration(i) * span / 3)
 				for j := 0; ctx.Err() == nil; j++ {
 					if lock, err := l.Acquire(ctx, k, time.Minute, redlock.Shared()); err == nil {
-						pass(spans[j%len(spans)])
+						Pass(spans[j%len(spans)])
 						_ = lock.Release(context.WithoutCancel(ctx))
 					}
 				}
 			})
 		}
 	}
-	settle(2 * span)
+	Settle(2 * span)
 	return func() { cancel(); readers.Wait() }
 }
 
@@ -85,7 +86,7 @@ func takesOnce(t *testing.T, l *redlock.Locker, what string, opts ...redlock.Opt
 	t.Helper()
 	h, began := had{what, make(chan time.Duration, 1)}, time.Now()
 	go func() {
-		lock, err := l.Acquire(t.Context(), key, longTTL, opts...)
+		lock, err := l.Acquire(t.Context(), Key, LongTTL, opts...)
 		if err == nil {
 			h.took <- time.Since(began)
 			_ = lock.Release(context.WithoutCancel(t.Context()))
@@ -119,30 +120,28 @@ func TestHazard97TheFirstWaiterDoesNotStarveOthersWhileReadersOverlap(t *testing
 		"plain, asks seldom":       {{redlock.RetryEvery(time.Hour)}},
 		"shared, several, plain":   {{redlock.Shared()}, {several}, {redlock.RetryEvery(time.Minute)}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				masters := redlocktest.New(t, redlocktest.Count(3))
-				l := masters.Locker(t, redlock.Options{})
-				keys := []string{key}
-				if name == "several keys" { // both in constant use
-					keys = append(keys, "more")
-				}
-				stop := readFor(t, masters, span, keys...)
-				var all []had
-				for i, opts := range wants {
-					all = append(all, takesOnce(t, l, fmt.Sprint("number ", i), opts...))
-					synctest.Wait()
-				}
-				bound := time.Duration(len(wants)) * (span + livenessBound)
-				if len(keys) > 1 { // the readers of one, and then those of the other
-					bound += span
-				}
-				// the readers inside end; who gets the key gives it back, and readers may come before the next one
-				for _, h := range all {
-					h.within(t, bound)
-				}
-				stop()
-			})
+		RunVirtual(t, name, func(t *testing.T) {
+			masters := redlocktest.New(t, redlocktest.Count(3))
+			l := masters.Locker(t, redlock.Options{})
+			keys := []string{Key}
+			if name == "several keys" { // both in constant use
+				keys = append(keys, "more")
+			}
+			stop := readFor(t, masters, span, keys...)
+			var all []had
+			for i, opts := range wants {
+				all = append(all, takesOnce(t, l, fmt.Sprint("number ", i), opts...))
+				synctest.Wait()
+			}
+			bound := time.Duration(len(wants)) * (span + livenessBound)
+			if len(keys) > 1 { // the readers of one, and then those of the other
+				bound += span
+			}
+			// the readers inside end; who gets the key gives it back, and readers may come before the next one
+			for _, h := range all {
+				h.within(t, bound)
+			}
+			stop()
 		})
 	}
 }
@@ -150,15 +149,13 @@ func TestHazard97TheFirstWaiterDoesNotStarveOthersWhileReadersOverlap(t *testing
 func TestHazard98AWriterWithALongRetryEveryKeepsNewReadersOut(t *testing.T) {
 	const span = 6 * time.Second // longer than a claim
 	for _, every := range []time.Duration{time.Millisecond, 3 * time.Second, 10 * time.Second, time.Minute, time.Hour} {
-		t.Run(every.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				masters := redlocktest.New(t, redlocktest.Count(3))
-				l := masters.Locker(t, redlock.Options{})
-				stop := readFor(t, masters, span, key)
-				takesOnce(t, l, "the writer", redlock.Exclusive(), redlock.RetryEvery(every)).
-					within(t, span+livenessBound)
-				stop()
-			})
+		RunVirtual(t, every.String(), func(t *testing.T) {
+			masters := redlocktest.New(t, redlocktest.Count(3))
+			l := masters.Locker(t, redlock.Options{})
+			stop := readFor(t, masters, span, Key)
+			takesOnce(t, l, "the writer", redlock.Exclusive(), redlock.RetryEvery(every)).
+				within(t, span+livenessBound)
+			stop()
 		})
 	}
 }
@@ -176,45 +173,43 @@ func TestHazard98AClaimEndsWithItsWriter(t *testing.T) {
 		}, livenessBound},
 		"is gone": {nil, single.WriterClaim + livenessBound},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				masters := redlocktest.New(t, redlocktest.Count(3))
-				var cut atomic.Bool
-				over := masters.All()
-				for i, m := range masters {
-					over[i] = detour{m, func(*single.Request) time.Duration {
-						if cut.Load() {
-							return 10 * time.Minute
-						}
-						return 0
-					}}
-				}
-				l := lockerOver(t, over, redlock.Options{})
-				other := masters.Locker(t, redlock.Options{})
-				reads := acquire(t, other, longTTL, redlock.Shared(), redlock.AutoRenew())
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				writer := wait(t, ctx, l, key, longTTL, redlock.Exclusive(), redlock.RetryEvery(time.Hour))
-				settle(time.Second)
-				for range 100 { // it is there at any time
-					is(t, try(t, other, key, redlock.Shared()), redlock.ErrHeld)
-					pass(137 * time.Millisecond)
-				}
-				began := time.Now()
-				if test.ends == nil {
-					cut.Store(true)
-				} else {
-					test.ends(cancel, l, masters)
-				}
-				give(t, take(t, other, key, longTTL, redlock.Shared()))
-				if took := time.Since(began); took > test.most {
-					t.Errorf("a reader came %v after the writer had gone", took)
-				}
-				cut.Store(false)
-				cancel()
-				_ = writer.Fail(t)
-				give(t, reads)
-			})
+		RunVirtual(t, name, func(t *testing.T) {
+			masters := redlocktest.New(t, redlocktest.Count(3))
+			var cut atomic.Bool
+			over := masters.All()
+			for i, m := range masters {
+				over[i] = detour{m, func(*single.Request) time.Duration {
+					if cut.Load() {
+						return 10 * time.Minute
+					}
+					return 0
+				}}
+			}
+			l := LockerOver(t, over, redlock.Options{})
+			other := masters.Locker(t, redlock.Options{})
+			reads := Acquire(t, other, LongTTL, redlock.Shared(), redlock.AutoRenew())
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			writer := Wait(t, ctx, l, Key, LongTTL, redlock.Exclusive(), redlock.RetryEvery(time.Hour))
+			Settle(time.Second)
+			for range 100 { // it is there at any time
+				Is(t, Try(t, other, Key, redlock.Shared()), redlock.ErrHeld)
+				Pass(137 * time.Millisecond)
+			}
+			began := time.Now()
+			if test.ends == nil {
+				cut.Store(true)
+			} else {
+				test.ends(cancel, l, masters)
+			}
+			Give(t, Take(t, other, Key, LongTTL, redlock.Shared()))
+			if took := time.Since(began); took > test.most {
+				t.Errorf("a reader came %v after the writer had gone", took)
+			}
+			cut.Store(false)
+			cancel()
+			_ = writer.Fail(t)
+			Give(t, reads)
 		})
 	}
 }
@@ -244,30 +239,30 @@ func costs(t *testing.T, n int, held []redlock.Option,
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		masters, l, asked := counted(t)
-		lock := acquire(t, masters.Locker(t, redlock.Options{}), longTTL, append(held, redlock.AutoRenew())...)
+		lock := Acquire(t, masters.Locker(t, redlock.Options{}), LongTTL, append(held, redlock.AutoRenew())...)
 		var cancels []func()
 		var waiters sync.WaitGroup
 		for i := range n {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancels = append(cancels, cancel)
 			waiters.Go(func() {
-				if lock, err := l.Acquire(ctx, key, longTTL, kind(i)...); err == nil {
+				if lock, err := l.Acquire(ctx, Key, LongTTL, kind(i)...); err == nil {
 					t.Error("a waiter has got the key")
 					_ = lock.Release(context.WithoutCancel(ctx))
 				}
 			})
 		}
-		settle(2 * time.Second)
+		Settle(2 * time.Second)
 		coming = int(asked.Swap(0))
-		settle(30 * time.Second)
+		Settle(30 * time.Second)
 		waiting = int(asked.Swap(0))
 		for _, cancel := range cancels {
 			cancel()
 		}
 		waiters.Wait()
-		settle(time.Second)
+		Settle(time.Second)
 		cancelled = int(asked.Swap(0))
-		give(t, lock)
+		Give(t, lock)
 	})
 	return coming, waiting, cancelled
 }
@@ -328,34 +323,34 @@ func entersBehind(t *testing.T, first []redlock.Option, same bool) {
 	if !same {
 		holders = masters.Locker(t, redlock.Options{})
 	}
-	blocker := acquire(t, masters.Locker(t, redlock.Options{}), longTTL)
-	holds := wait(t, t.Context(), holders, key, longTTL, redlock.Reentrant("me"))
-	settle(time.Second)
-	before := wait(t, t.Context(), l, key, longTTL, first...)
-	settle(time.Second)
-	var entering []*waiting
+	blocker := Acquire(t, masters.Locker(t, redlock.Options{}), LongTTL)
+	holds := Wait(t, t.Context(), holders, Key, LongTTL, redlock.Reentrant("me"))
+	Settle(time.Second)
+	before := Wait(t, t.Context(), l, Key, LongTTL, first...)
+	Settle(time.Second)
+	var entering []*Waiting
 	enter := func() {
 		for range 20 {
-			entering = append(entering, wait(t, t.Context(), l, key, longTTL, redlock.Reentrant("me")))
+			entering = append(entering, Wait(t, t.Context(), l, Key, LongTTL, redlock.Reentrant("me")))
 		}
-		settle(time.Second)
+		Settle(time.Second)
 	}
 	if !same { // or they would have it before the other waiter's turn, one after the other
 		enter()
 	}
-	give(t, blocker)
+	Give(t, blocker)
 	outer := holds.Get(t)
-	settle(time.Second)
+	Settle(time.Second)
 	began := time.Now()
 	enter()
 	for _, w := range entering {
-		give(t, w.Get(t))
+		Give(t, w.Get(t))
 		if took := w.At.Sub(began); took > livenessBound {
 			t.Errorf("an owner entered after %v", took)
 		}
 	}
-	give(t, outer)
-	give(t, before.Get(t))
+	Give(t, outer)
+	Give(t, before.Get(t))
 }
 
 // aboutToEnd is a context that has ended before its Done channel is closed.
@@ -375,33 +370,31 @@ func (c aboutToEnd) Err() error {
 
 func TestHazard101AWaiterWhoseContextHasEndedAsksNothing(t *testing.T) {
 	for name, kind := range kindsOfWaiters {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				masters, l, asked := counted(t)
-				lock := acquire(t, masters.Locker(t, redlock.Options{}), longTTL)
-				ctx, cancel := context.WithCancel(t.Context())
-				first := wait(t, ctx, l, key, longTTL, kind(1)...)
-				settle(time.Second)
-				var over atomic.Bool
-				var behind []*waiting
-				for range 3 {
-					behind = append(behind,
-						wait(t, aboutToEnd{context.Background(), &over}, l, key, longTTL, kind(1)...))
-				}
-				settle(time.Second)
-				over.Store(true)
-				asked.Store(0)
-				cancel() // each of those behind it becomes the first
-				_ = first.Fail(t)
-				for _, w := range behind {
-					is(t, w.Fail(t), context.Canceled)
-				}
-				settle(time.Second)
-				if n := asked.Load(); n > 3 { // the process leaves the queues of as many keys
-					t.Errorf("a master got %d requests", n)
-				}
-				give(t, lock)
-			})
+		RunVirtual(t, name, func(t *testing.T) {
+			masters, l, asked := counted(t)
+			lock := Acquire(t, masters.Locker(t, redlock.Options{}), LongTTL)
+			ctx, cancel := context.WithCancel(t.Context())
+			first := Wait(t, ctx, l, Key, LongTTL, kind(1)...)
+			Settle(time.Second)
+			var over atomic.Bool
+			var behind []*Waiting
+			for range 3 {
+				behind = append(behind,
+					Wait(t, aboutToEnd{context.Background(), &over}, l, Key, LongTTL, kind(1)...))
+			}
+			Settle(time.Second)
+			over.Store(true)
+			asked.Store(0)
+			cancel() // each of those behind it becomes the first
+			_ = first.Fail(t)
+			for _, w := range behind {
+				Is(t, w.Fail(t), context.Canceled)
+			}
+			Settle(time.Second)
+			if n := asked.Load(); n > 3 { // the process leaves the queues of as many keys
+				t.Errorf("a master got %d requests", n)
+			}
+			Give(t, lock)
 		})
 	}
 }
@@ -439,7 +432,7 @@ func deadlines(ctx context.Context, n int, gap time.Duration) (waiters []context
 		waiters, cancels = append(waiters, ctx), append(cancels, cancel)
 	}
 	return waiters, func() {
-		pass(2*time.Second + time.Duration(n)*gap)
+		Pass(2*time.Second + time.Duration(n)*gap)
 		for _, cancel := range cancels {
 			cancel()
 		}
@@ -454,7 +447,7 @@ func leaving(t *testing.T, n, survivors int, held []redlock.Option, kind func(i 
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		masters, l, asked := counted(t)
-		lock := acquire(t, masters.Locker(t, redlock.Options{}), longTTL, append(held, redlock.AutoRenew())...)
+		lock := Acquire(t, masters.Locker(t, redlock.Options{}), LongTTL, append(held, redlock.AutoRenew())...)
 		ctxs, cancel := end(t.Context(), n)
 		for i := range survivors {
 			ctxs[(i+1)*n/(survivors+1)] = t.Context()
@@ -463,19 +456,19 @@ func leaving(t *testing.T, n, survivors int, held []redlock.Option, kind func(i 
 		var got atomic.Int64
 		for i, ctx := range ctxs {
 			waiters.Go(func() {
-				if lock, err := l.Acquire(ctx, key, longTTL, kind(i)...); err == nil {
+				if lock, err := l.Acquire(ctx, Key, LongTTL, kind(i)...); err == nil {
 					got.Add(1)
 					_ = lock.Release(context.WithoutCancel(ctx))
 				}
 			})
 		}
-		settle(time.Second)
+		Settle(time.Second)
 		began := time.Now()
 		asked.Store(0)
 		cancel()
-		settle(5*time.Second - time.Since(began))
+		Settle(5*time.Second - time.Since(began))
 		requests = int(asked.Load())
-		give(t, lock)
+		Give(t, lock)
 		waiters.Wait()
 		if int(got.Load()) != survivors {
 			t.Errorf("%d waiters got the key, want the %d that stayed", got.Load(), survivors)

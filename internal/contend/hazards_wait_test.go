@@ -14,25 +14,15 @@ import (
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/internal/soak"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/redlocktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// closed makes a Locker over masters that is closed with the test.
-func closed(t *testing.T, over []redlock.Master, opts redlock.Options) *redlock.Locker {
-	t.Helper()
-	opts.Clock = newClock()
-	l, err := redlock.New(over, opts)
-	must(t, err)
-	t.Cleanup(func() { must(t, l.Close(context.Background())) })
-	return l
-}
-
 // gets acquires within d, or fails.
 func gets(t *testing.T, l *redlock.Locker, k string, d time.Duration, opts ...redlock.Option) *redlock.Lock {
 	t.Helper()
-	ctx := within(t, d)
-	lock, err := l.Acquire(ctx, k, longTTL, opts...)
+	lock, err := l.Acquire(Within(t, d), k, LongTTL, opts...)
 	if err != nil {
 		t.Fatalf("%q, which is free, was not acquired within %v: %v", k, d, err)
 	}
@@ -40,33 +30,32 @@ func gets(t *testing.T, l *redlock.Locker, k string, d time.Duration, opts ...re
 }
 
 func TestHazard45AWaiterForSeveralKeysDoesNotHoldUpOneThatIsFree(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		masters.Behave(away(time.Millisecond))
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
+		masters.Behave(Away(time.Millisecond))
 		l := masters.Locker(t, redlock.Options{})
 		held := gets(t, l, "b", time.Second, redlock.AutoRenew())
 		ctx, cancel := context.WithCancel(t.Context())
-		both := wait(t, ctx, l, "a", longTTL, redlock.AndKeys("b"))
-		settle(soak.Or(2*time.Minute, time.Hour))
+		both := Wait(t, ctx, l, "a", LongTTL, redlock.AndKeys("b"))
+		Settle(soak.Or(2*time.Minute, time.Hour))
 		for range 100 { // a is free, and stays usable
-			must(t, gets(t, l, "a", livenessBound).Release(t.Context()))
+			Must(t, gets(t, l, "a", livenessBound).Release(t.Context()))
 		}
 		cancel()
-		is(t, both.Fail(t), context.Canceled)
-		must(t, held.Release(t.Context()))
+		Is(t, both.Fail(t), context.Canceled)
+		Must(t, held.Release(t.Context()))
 	})
 }
 
 func TestHazard45AHolderThatWaitsForASecondLockDoesNotBlockItsFirstKey(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	WithLocker(t, 3, func(t *testing.T, _ Fakes, l *redlock.Locker) {
 		b := gets(t, l, "b", time.Second, redlock.AutoRenew())
 		ctx, cancel := context.WithCancel(t.Context())
-		both := wait(t, ctx, l, "a", longTTL, redlock.AndKeys("b"))
-		settle(time.Second)
+		both := Wait(t, ctx, l, "a", LongTTL, redlock.AndKeys("b"))
+		Settle(time.Second)
 		a := gets(t, l, "a", livenessBound) // b's holder wants a: it would wait for itself
-		must(t, a.Release(t.Context()))
-		must(t, b.Release(t.Context()))
-		must(t, both.Get(t).Release(t.Context()))
+		Must(t, a.Release(t.Context()))
+		Must(t, b.Release(t.Context()))
+		Must(t, both.Get(t).Release(t.Context()))
 		cancel()
 	})
 }
@@ -74,35 +63,35 @@ func TestHazard45AHolderThatWaitsForASecondLockDoesNotBlockItsFirstKey(t *testin
 // The keys change hands in so little time that they are never free together by chance.
 func TestHazard45AWaiterForSeveralKeysIsNotStarvedByThoseForOne(t *testing.T) {
 	for _, holds := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond} {
-		bubble(t, 3, func(t *testing.T, masters fakes) {
-			masters.Behave(away(2 * time.Microsecond))
+		Bubble(t, 3, func(t *testing.T, masters Fakes) {
+			masters.Behave(Away(2 * time.Microsecond))
 			l := masters.Locker(t, redlock.Options{})
 			ctx, cancel := context.WithCancel(t.Context())
 			var streams sync.WaitGroup
 			var cycles atomic.Int64
 			for i, k := range []string{"a", "a", "a", "b", "b", "b"} {
 				streams.Go(func() {
-					pass(time.Duration(i) * holds / 7)
+					Pass(time.Duration(i) * holds / 7)
 					for ctx.Err() == nil {
-						lock, err := l.Acquire(ctx, k, longTTL)
+						lock, err := l.Acquire(ctx, k, LongTTL)
 						if err != nil {
 							return
 						}
-						pass(holds)
+						Pass(holds)
 						_ = lock.Release(ctx)
 						cycles.Add(1)
 					}
 				})
 			}
-			settle(time.Second)
+			Settle(time.Second)
 			for range 5 {
 				began := time.Now()
 				lock := gets(t, l, "a", 5*time.Second, redlock.AndKeys("b"))
 				t.Logf("holds of %v: both keys after %v", holds, time.Since(began))
-				must(t, lock.Release(t.Context()))
+				Must(t, lock.Release(t.Context()))
 			}
 			before := cycles.Load()
-			settle(time.Second)
+			Settle(time.Second)
 			if n := cycles.Load() - before; n == 0 {
 				t.Error("the streams stand still: nothing could have starved it")
 			}
@@ -113,37 +102,37 @@ func TestHazard45AWaiterForSeveralKeysIsNotStarvedByThoseForOne(t *testing.T) {
 }
 
 func TestHazard45AWaiterWhoseTimeoutIsTooShortDoesNotHoldUpOthers(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		masters.Behave(away(30 * time.Millisecond))
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
+		masters.Behave(Away(30 * time.Millisecond))
 		l := masters.Locker(t, redlock.Options{})
 		ctx, cancel := context.WithCancel(t.Context())
-		var hopeless []*waiting
+		var hopeless []*Waiting
 		for range 3 { // 10 ms for a request
-			hopeless = append(hopeless, wait(t, ctx, l, key, 200*time.Millisecond))
+			hopeless = append(hopeless, Wait(t, ctx, l, Key, 200*time.Millisecond))
 		}
-		settle(time.Second)
-		gets(t, l, key, 2*livenessBound).Release(t.Context())
+		Settle(time.Second)
+		gets(t, l, Key, 2*livenessBound).Release(t.Context())
 		cancel()
 		for _, w := range hopeless {
-			is(t, w.Fail(t), context.Canceled)
+			Is(t, w.Fail(t), context.Canceled)
 		}
 	})
 }
 
 func TestHazard45AWaiterWithALongRetryEveryDoesNotDelayOthers(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		masters.Take("dead", 9*time.Second)
 		l := masters.Locker(t, redlock.Options{})
-		seldom := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(time.Hour), redlock.MaxAttempts(3))
-		settle(time.Second)
+		seldom := Wait(t, t.Context(), l, Key, LongTTL, redlock.RetryEvery(time.Hour), redlock.MaxAttempts(3))
+		Settle(time.Second)
 		began := time.Now()
-		second := wait(t, t.Context(), l, key, longTTL)
+		second := Wait(t, t.Context(), l, Key, LongTTL)
 		first := seldom.Get(t) // the order stays: it is asked for as often as the second would
 		if late := time.Since(began) - 8*time.Second; late > livenessBound {
 			t.Errorf("the waiter came %v after the key had expired", late)
 		}
-		must(t, first.Release(t.Context()))
-		must(t, second.Get(t).Release(t.Context()))
+		Must(t, first.Release(t.Context()))
+		Must(t, second.Get(t).Release(t.Context()))
 	})
 }
 
@@ -152,21 +141,19 @@ func TestHazard45AWaiterWithALongRetryEveryDoesNotDelayOthers(t *testing.T) {
 func TestHazard45ANotificationThatCanNotBeUsedIsPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := redlocktest.New(t, redlocktest.Count(3))
-		over := masters.All()
-		for i, m := range masters {
-			over[i] = &moody{Master: m}
-		}
+		over := WrapEach(masters, func(_ int, m *redlocktest.Master) redlock.Master { return &moody{Master: m} })
 		holder := masters.Locker(t, redlock.Options{})
-		first, second := closed(t, over, redlock.Options{}), closed(t, over, redlock.Options{})
+		opts := redlock.Options{Clock: NewClock()}
+		first, second := LockerOver(t, over, opts), LockerOver(t, over, opts)
 		a := gets(t, holder, "a", time.Second)
 		ctx, cancel := context.WithCancel(t.Context())
-		both := wait(t, ctx, first, "a", longTTL, redlock.AndKeys("b"), redlock.RetryEvery(time.Hour))
-		settle(time.Second)
+		both := Wait(t, ctx, first, "a", LongTTL, redlock.AndKeys("b"), redlock.RetryEvery(time.Hour))
+		Settle(time.Second)
 		b := gets(t, holder, "b", time.Second) // from now on it is b that is in its way
-		one := wait(t, t.Context(), second, "a", longTTL, redlock.RetryEvery(time.Hour))
-		settle(time.Second)
+		one := Wait(t, t.Context(), second, "a", LongTTL, redlock.RetryEvery(time.Hour))
+		Settle(time.Second)
 		began := time.Now()
-		must(t, a.Release(t.Context())) // the masters notify the first, which has waited longer
+		Must(t, a.Release(t.Context())) // the masters notify the first, which has waited longer
 		lock := one.Get(t)
 		if took := time.Since(began); took > livenessBound {
 			t.Errorf("the key was free, and the second Locker came %v later", took)
@@ -176,20 +163,19 @@ func TestHazard45ANotificationThatCanNotBeUsedIsPassedOn(t *testing.T) {
 		if !slices.ContainsFunc(over, func(m redlock.Master) bool { return m.(*moody).notified.Load() == 2 }) {
 			t.Error("no master has notified twice: this is about the second notification")
 		}
-		must(t, lock.Release(t.Context()))
+		Must(t, lock.Release(t.Context()))
 		cancel()
-		is(t, both.Fail(t), context.Canceled)
-		must(t, b.Release(t.Context()))
+		Is(t, both.Fail(t), context.Canceled)
+		Must(t, b.Release(t.Context()))
 	})
 }
 
 func TestHazard46MaxAttemptsBoundsTheWaitInAQueue(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
-		held := acquire(t, l, longTTL, redlock.AutoRenew())
+	WithLocker(t, 3, func(t *testing.T, masters Fakes, l *redlock.Locker) {
+		held := Acquire(t, l, LongTTL, redlock.AutoRenew())
 		ctx, cancel := context.WithCancel(t.Context())
-		first := wait(t, ctx, l, key, longTTL)
-		settle(time.Second)
+		first := Wait(t, ctx, l, Key, LongTTL)
+		Settle(time.Second)
 		for _, test := range []struct {
 			opts        []redlock.Option
 			least, most time.Duration
@@ -203,10 +189,10 @@ func TestHazard46MaxAttemptsBoundsTheWaitInAQueue(t *testing.T) {
 			},
 		} {
 			began := time.Now()
-			_, err := l.Acquire(within(t, time.Minute), key, longTTL, test.opts...)
+			_, err := l.Acquire(Within(t, time.Minute), Key, LongTTL, test.opts...)
 			took := time.Since(began)
-			is(t, err, redlock.ErrHeld)
-			isNot(t, err, context.DeadlineExceeded)
+			Is(t, err, redlock.ErrHeld)
+			IsNot(t, err, context.DeadlineExceeded)
 			q, ok := errors.AsType[*redlock.QuorumError](err)
 			if !ok || q.N != 3 {
 				t.Errorf("%v: the last attempt has to ask the masters", err)
@@ -216,22 +202,21 @@ func TestHazard46MaxAttemptsBoundsTheWaitInAQueue(t *testing.T) {
 			}
 		}
 		cancel()
-		is(t, first.Fail(t), context.Canceled)
-		must(t, held.Release(t.Context()))
+		Is(t, first.Fail(t), context.Canceled)
+		Must(t, held.Release(t.Context()))
 	})
 }
 
 func TestHazard46AQueuedAttemptThatReachesTheFrontSucceeds(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
-		held := acquire(t, l, longTTL)
-		first := wait(t, t.Context(), l, key, longTTL)
-		settle(time.Second)
-		second := wait(t, t.Context(), l, key, longTTL, redlock.MaxAttempts(5), redlock.RetryEvery(time.Second))
-		settle(1500 * time.Millisecond)
-		must(t, held.Release(t.Context()))
-		must(t, first.Get(t).Release(t.Context()))
-		must(t, second.Get(t).Release(t.Context()))
+	WithLocker(t, 3, func(t *testing.T, _ Fakes, l *redlock.Locker) {
+		held := Acquire(t, l, LongTTL)
+		first := Wait(t, t.Context(), l, Key, LongTTL)
+		Settle(time.Second)
+		second := Wait(t, t.Context(), l, Key, LongTTL, redlock.MaxAttempts(5), redlock.RetryEvery(time.Second))
+		Settle(1500 * time.Millisecond)
+		Must(t, held.Release(t.Context()))
+		Must(t, first.Get(t).Release(t.Context()))
+		Must(t, second.Get(t).Release(t.Context()))
 	})
 }
 
@@ -239,19 +224,19 @@ func TestHazard46AQueuedAttemptThatReachesTheFrontSucceeds(t *testing.T) {
 // readers.
 func TestHazard49AWriterThatGivesUpLeavesNoClaimToItsOwnReaders(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
-	held := take(t, a, key, longTTL, redlock.Shared())
+	a, b := Dial(t, servers, redlock.Options{}), Dial(t, servers, redlock.Options{})
+	held := Take(t, a, Key, LongTTL, redlock.Shared())
 	ctx, cancel := context.WithCancel(t.Context())
-	writer := wait(t, ctx, b, key, longTTL, redlock.Exclusive())
-	awaitQueue(t, servers, key, 1)
-	reader := wait(t, t.Context(), b, key, longTTL, redlock.Shared())
+	writer := Wait(t, ctx, b, Key, LongTTL, redlock.Exclusive())
+	AwaitQueue(t, servers, Key, 1)
+	reader := Wait(t, t.Context(), b, Key, LongTTL, redlock.Shared())
 	claims := func() (n int) {
 		for _, s := range servers { // the mark of our sorted sets has the least score of all
-			count, err := s.Client().ZCount(t.Context(), key, "(-9007199254740991", "(0").Result()
+			count, err := s.Client().ZCount(t.Context(), Key, "(-9007199254740991", "(0").Result()
 			if err != nil && strings.HasPrefix(err.Error(), "WRONGTYPE") {
 				continue // there is one hold alone, which is a string
 			}
-			must(t, err)
+			Must(t, err)
 			n += int(count)
 		}
 		return n
@@ -260,33 +245,32 @@ func TestHazard49AWriterThatGivesUpLeavesNoClaimToItsOwnReaders(t *testing.T) {
 		t.Fatal("the writer has left no claim")
 	}
 	cancel()
-	is(t, writer.Fail(t), context.Canceled)
+	Is(t, writer.Fail(t), context.Canceled)
 	redistest.Eventually(t, 500*time.Millisecond, func() bool { return claims() == 0 },
 		"the claim, which would last a second, to be gone")
-	give(t, reader.Get(t))
-	give(t, held)
+	Give(t, reader.Get(t))
+	Give(t, held)
 }
 
 func TestHazard51MaxOutageBoundsForHowLongAnOutageIsWaitedOut(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	WithLocker(t, 3, func(t *testing.T, masters Fakes, l *redlock.Locker) {
 		masters.Take("somebody", 10*time.Second)
-		gone := on(single.Acquire, act{Err: errSilent})
+		gone := On(single.Acquire, Act{Err: ErrSilent})
 		began := time.Now()
-		first := wait(t, t.Context(), l, key, longTTL, redlock.MaxOutage(3*time.Second))
+		first := Wait(t, t.Context(), l, Key, LongTTL, redlock.MaxOutage(3*time.Second))
 		synctest.Wait()
-		second := wait(t, t.Context(), l, key, longTTL, redlock.MaxOutage(5*time.Second)) // in line behind it
+		second := Wait(t, t.Context(), l, Key, LongTTL, redlock.MaxOutage(5*time.Second)) // in line behind it
 		// it is held: that is no outage
-		settle(8 * time.Second)
+		Settle(8 * time.Second)
 		masters.Behave(gone)
-		settle(2 * time.Second)
+		Settle(2 * time.Second)
 		masters.Behave(nil) // two seconds are shorter than three
-		settle(time.Second)
+		Settle(time.Second)
 		masters.Behave(gone)
 		_ = first.Get(t) // and is not released
 		err := second.Fail(t)
-		is(t, err, redlock.ErrNoQuorum)
-		isNot(t, err, redlock.ErrHeld)
+		Is(t, err, redlock.ErrNoQuorum)
+		IsNot(t, err, redlock.ErrHeld)
 		if took := time.Since(began); took < 15*time.Second || took > 17*time.Second {
 			t.Errorf("the second wait ended after %v, want five seconds after the eleventh", took)
 		}
@@ -297,7 +281,7 @@ func TestHazard51MaxOutageBoundsForHowLongAnOutageIsWaitedOut(t *testing.T) {
 // readyAfter is a master that takes this long to make a subscription; with 0 it is made at once, before Listen
 // returns.
 type readyAfter struct {
-	*fake
+	*Fake
 	after time.Duration
 }
 
@@ -311,47 +295,41 @@ func (m readyAfter) Listen(_ string, ready func(), _ func(string)) (stop func())
 }
 
 func TestHazard56AListenerMayCallReadyAtOnce(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		over := make([]redlock.Master, len(masters))
-		for i, m := range masters {
-			m.Take("somebody", time.Second)
-			over[i] = readyAfter{m, 0}
-		}
-		l := closed(t, over, redlock.Options{})
-		must(t, gets(t, l, key, 2*time.Second).Release(t.Context()))
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
+		masters.Take("somebody", time.Second)
+		over := WrapEach(masters, func(_ int, m *Fake) redlock.Master { return readyAfter{m, 0} })
+		l := LockerOver(t, over, redlock.Options{Clock: NewClock()})
+		Must(t, gets(t, l, Key, 2*time.Second).Release(t.Context()))
 	})
 }
 
 func TestHazard65CloseLeavesTheQueuesWithinItsContext(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		masters.Take("somebody", time.Hour)
-		l, err := redlock.New([]redlock.Master{masters[0], masters[1], masters[2]}, redlock.Options{Clock: newClock()})
-		must(t, err)
-		w := wait(t, t.Context(), l, key, longTTL)
-		settle(time.Second)
-		masters.Behave(on(single.Leave, act{Lost: true}))
-		ctx := within(t, 100*time.Millisecond)
+		l, err := redlock.New(masters.Masters(), redlock.Options{Clock: NewClock()})
+		Must(t, err)
+		w := Wait(t, t.Context(), l, Key, LongTTL)
+		Settle(time.Second)
+		masters.Behave(On(single.Leave, Act{Lost: true}))
+		ctx := Within(t, 100*time.Millisecond)
 		began := time.Now()
 		_ = l.Close(ctx)
 		if took := time.Since(began); took > 100*time.Millisecond {
 			t.Errorf("Close took %v", took)
 		}
-		is(t, w.Fail(t), redlock.ErrClosed)
-		settle(2 * time.Second) // what is under way ends by its own timeout
+		Is(t, w.Fail(t), redlock.ErrClosed)
+		Settle(2 * time.Second) // what is under way ends by its own timeout
 	})
 }
 
 func TestHazard66TheSubscriptionBecomingReadyUsesNoAttempt(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		over := make([]redlock.Master, len(masters))
-		for i, m := range masters {
-			m.Take("somebody", time.Hour)
-			over[i] = readyAfter{m, 3 * time.Millisecond}
-		}
-		l := closed(t, over, redlock.Options{})
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
+		masters.Take("somebody", time.Hour)
+		over := WrapEach(masters, func(_ int, m *Fake) redlock.Master { return readyAfter{m, 3 * time.Millisecond} })
+		l := LockerOver(t, over, redlock.Options{Clock: NewClock()})
 		began := time.Now()
-		_, err := l.Acquire(t.Context(), key, longTTL, redlock.MaxAttempts(2), redlock.RetryEvery(time.Second))
-		is(t, err, redlock.ErrHeld)
+		_, err := l.Acquire(t.Context(), Key, LongTTL, redlock.MaxAttempts(2), redlock.RetryEvery(time.Second))
+		Is(t, err, redlock.ErrHeld)
 		if took := time.Since(began); took != time.Second {
 			t.Errorf("two attempts, a second apart, took %v", took)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/soak"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/redlocktest"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -107,7 +108,7 @@ func (v *liveness) free(w *wish) bool {
 // moody is a master with requests that take some time, and with notifications that get lost.
 type moody struct {
 	*redlocktest.Master
-	way      func(*single.Request) act // without faults; nil: no time at all
+	way      func(*single.Request) Act // without faults; nil: no time at all
 	deaf     func() bool               // the next notification gets lost; nil: none does
 	notified atomic.Int64
 }
@@ -116,13 +117,13 @@ func (m *moody) Do(ctx context.Context, batch []*single.Call) {
 	var all sync.WaitGroup
 	for i, c := range batch {
 		all.Go(func() {
-			var a act
+			var a Act
 			if m.way != nil {
 				a = m.way(c.Request)
 			}
-			pass(a.Before)
+			Pass(a.Before)
 			m.Master.Do(ctx, batch[i:i+1])
-			pass(a.After)
+			Pass(a.After)
 		})
 	}
 	all.Wait()
@@ -167,14 +168,14 @@ func livenessRun(t *testing.T, seed uint64) *liveness {
 		}
 		v.masters, over[i] = append(v.masters, m), m
 	}
-	ctx := within(t, 20*time.Second)
+	ctx := Within(t, 20*time.Second)
 	stop := make(chan struct{})
 	var users, watcher sync.WaitGroup
 	watcher.Go(func() { v.watch(stop) })
 	var lockers []*redlock.Locker
 	for range 1 + random.IntN(2) {
 		l, err := redlock.New(over, redlock.Options{})
-		must(t, err)
+		Must(t, err)
 		lockers = append(lockers, l)
 		for range 2 + random.IntN(6) {
 			u := &wisher{locker: l, judge: v, random: rand.New(rand.NewPCG(seed, random.Uint64()))}
@@ -182,16 +183,16 @@ func livenessRun(t *testing.T, seed uint64) *liveness {
 		}
 	}
 	if random.IntN(3) == 0 { // one of them is closed in the middle
-		pass(time.Duration(random.IntN(5000)) * time.Millisecond)
+		Pass(time.Duration(random.IntN(5000)) * time.Millisecond)
 		_ = lockers[0].Close(ctx) // some hold to the end
 	}
 	users.Wait()
 	close(stop)
 	watcher.Wait()
 	for _, l := range lockers {
-		must(t, l.Close(t.Context()))
+		Must(t, l.Close(t.Context()))
 	}
-	settle(time.Minute) // what the one that was closed within its context had under way
+	Settle(time.Minute) // what the one that was closed within its context had under way
 	return v
 }
 
@@ -204,7 +205,7 @@ type wisher struct {
 
 // use acquires, holds and releases, again and again, each time in another way.
 func (u *wisher) use(ctx context.Context, t *testing.T) {
-	pass(time.Duration(u.random.IntN(50)) * time.Millisecond)
+	Pass(time.Duration(u.random.IntN(50)) * time.Millisecond)
 	for ctx.Err() == nil {
 		what, owner, keys, opts := u.draw()
 		waits, cancel := context.WithCancel(ctx)
@@ -220,7 +221,7 @@ func (u *wisher) use(ctx context.Context, t *testing.T) {
 		case errors.Is(err, redlock.ErrClosed):
 			return
 		case err != nil:
-			pass(time.Duration(1+u.random.IntN(20)) * time.Millisecond)
+			Pass(time.Duration(1+u.random.IntN(20)) * time.Millisecond)
 			continue
 		}
 		u.hold(ctx, t, lock, keys[0])
@@ -239,7 +240,7 @@ func (u *wisher) hold(ctx context.Context, t *testing.T, lock *redlock.Lock, k s
 	case 2: // enters it again, where it is of such a kind
 		inner, err := u.locker.Acquire(lock.Context(ctx), k, 10*time.Second, redlock.MaxAttempts(3))
 		if err == nil {
-			pass(d)
+			Pass(d)
 			_ = inner.Release(ctx)
 		} else if lock.Err() == nil && !errors.Is(err, redlock.ErrAlreadyHeld) && !errors.Is(err, redlock.ErrClosed) &&
 			ctx.Err() == nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/soak"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/redlocktest"
 )
 
@@ -92,15 +93,15 @@ func (m mixture) play(t *testing.T) (faults []string, worst float64) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := redlocktest.New(t, redlocktest.Count(3))
 		processes := []*redlock.Locker{masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})}
-		stop := readFor(t, masters, m.reads, key)
-		ctx := within(t, 2*seldom)
+		stop := readFor(t, masters, m.reads, Key)
+		ctx := Within(t, 2*seldom)
 		var mu sync.Mutex
 		var all sync.WaitGroup
 		for i, q := range m.queuers {
 			all.Go(func() {
-				pass(q.comes)
+				Pass(q.comes)
 				began := time.Now()
-				lock, err := processes[q.process].Acquire(ctx, key, time.Minute, q.options(i)...)
+				lock, err := processes[q.process].Acquire(ctx, Key, time.Minute, q.options(i)...)
 				took, most := time.Since(began), bound
 				if q.every > time.Second {
 					most = seldom
@@ -112,7 +113,7 @@ func (m mixture) play(t *testing.T) (faults []string, worst float64) {
 				}
 				mu.Unlock()
 				if err == nil {
-					pass(q.holds)
+					Pass(q.holds)
 					_ = lock.Release(context.WithoutCancel(ctx))
 				}
 			})

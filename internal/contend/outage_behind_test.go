@@ -3,30 +3,28 @@ package contend_test
 import (
 	"math"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/redlocktest"
 )
 
 // Nobody holds the key while no master answers. The first waiter finds that out; those behind it never ask.
 func TestInAnOutageNoWaiterSaysThatTheLockIsHeld(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		masters := redlocktest.New(t, redlocktest.Count(3))
-		l := masters.Locker(t, redlock.Options{})
+	InMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
 		masters.Stop()
-		ctx, errs := within(t, 5*time.Second), make(chan error)
+		ctx, errs := Within(t, 5*time.Second), make(chan error)
 		for range 3 {
 			go func() {
-				_, err := l.Acquire(ctx, key, longTTL)
+				_, err := l.Acquire(ctx, Key, LongTTL)
 				errs <- err
 			}()
 		}
 		for range 3 {
 			err := <-errs
-			is(t, err, redlock.ErrNoQuorum)
-			isNot(t, err, redlock.ErrHeld)
+			Is(t, err, redlock.ErrNoQuorum)
+			IsNot(t, err, redlock.ErrHeld)
 		}
 	})
 }
@@ -39,14 +37,14 @@ func TestAWaitWithOptionsForEverGoesOn(t *testing.T) {
 		cause func(*testing.T, redlocktest.Masters)
 	}{
 		"behind a key that is kept": {redlock.RetryEvery(ever), func(t *testing.T, masters redlocktest.Masters) {
-			lock := acquire(t, masters.Locker(t, redlock.Options{}), 10*time.Second, redlock.MinHold(8*time.Second))
-			time.AfterFunc(3*time.Second, func() { must(t, lock.Release(t.Context())) })
+			lock := Acquire(t, masters.Locker(t, redlock.Options{}), 10*time.Second, redlock.MinHold(8*time.Second))
+			time.AfterFunc(3*time.Second, func() { Must(t, lock.Release(t.Context())) })
 		}},
 		"behind a dead holder": {redlock.RetryEvery(ever), func(t *testing.T, masters redlocktest.Masters) {
-			acquire(t, masters.Locker(t, redlock.Options{}), 10*time.Second)
+			Acquire(t, masters.Locker(t, redlock.Options{}), 10*time.Second)
 		}},
 		"while masters complain": {redlock.MaxOutage(ever), func(_ *testing.T, masters redlocktest.Masters) {
-			masters.Fail(refuses("WRONGPASS invalid username-password pair or user is disabled."))
+			masters.Fail(ReplyError("WRONGPASS invalid username-password pair or user is disabled."))
 			time.AfterFunc(20*time.Second, func() { masters.Fail(nil) })
 		}},
 		"in an outage": {redlock.MaxOutage(ever), func(_ *testing.T, masters redlocktest.Masters) {
@@ -55,15 +53,13 @@ func TestAWaitWithOptionsForEverGoesOn(t *testing.T) {
 		}},
 	}
 	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				masters := redlocktest.New(t, redlocktest.Count(3))
-				tt.cause(t, masters)
-				l := masters.Locker(t, redlock.Options{})
-				lock, err := l.Acquire(within(t, time.Hour), key, 10*time.Second, tt.opt)
-				must(t, err)
-				must(t, lock.Release(t.Context()))
-			})
+		RunVirtual(t, name, func(t *testing.T) {
+			masters := redlocktest.New(t, redlocktest.Count(3))
+			tt.cause(t, masters)
+			l := masters.Locker(t, redlock.Options{})
+			lock, err := l.Acquire(Within(t, time.Hour), Key, 10*time.Second, tt.opt)
+			Must(t, err)
+			Must(t, lock.Release(t.Context()))
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/memmaster"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -18,16 +19,14 @@ import (
 func TestAFencedLockIsPassedOnWithTokensOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(5)
-		l, other := memLocker(t, masters), memLocker(t, masters)
+		l, other := MemLocker(t, masters), MemLocker(t, masters)
 		q, lock := newLine(t, l, 5, redlock.Fenced())
 		synctest.Wait()
 		var asked atomic.Int64
-		for _, m := range masters {
-			m.Behave(func(*single.Request) memmaster.Fate { asked.Add(1); return memmaster.Fate{} })
-		}
+		masters.Behave(func(*single.Request) memmaster.Fate { asked.Add(1); return memmaster.Fate{} })
 		token := lock.Token()
 		for i := 1; i < 5; i++ {
-			must(t, lock.Release(t.Context()))
+			Must(t, lock.Release(t.Context()))
 			next := q.next(i)
 			if next.Owner() != lock.Owner() || next.Token() != token+uint64(i) || lock.Token() != token+uint64(i)-1 {
 				t.Errorf("lock %d has the token %d after %d, with the ID %s after %s", i, next.Token(), lock.Token(),
@@ -40,9 +39,9 @@ func TestAFencedLockIsPassedOnWithTokensOfItsOwn(t *testing.T) {
 			t.Errorf("the masters were asked %d times by four passes", n)
 		}
 		last := lock.Token()
-		must(t, lock.Extend(t.Context(), passTTL)) // the masters know the token as one that they have given
-		must(t, lock.Release(t.Context()))
-		if later := acquire(t, other, passTTL, redlock.Fenced()); later.Token() <= last {
+		Must(t, lock.Extend(t.Context(), passTTL)) // the masters know the token as one that they have given
+		Must(t, lock.Release(t.Context()))
+		if later := Acquire(t, other, passTTL, redlock.Fenced()); later.Token() <= last {
 			t.Errorf("the next Locker has the token %d, and an earlier lock had %d", later.Token(), last)
 		}
 	})
@@ -52,25 +51,25 @@ func TestAFencedLockIsPassedOnWithTokensOfItsOwn(t *testing.T) {
 func TestSpareTokensAreReservedAlsoWhereCountersDiffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(3)
-		l, other := memLocker(t, masters), memLocker(t, masters)
-		holder := acquire(t, l, passTTL)
+		l, other := MemLocker(t, masters), MemLocker(t, masters)
+		holder := Acquire(t, l, passTTL)
 		q := &line{t: t, l: l}
 		q.add(passTTL, redlock.Fenced())
 		q.add(passTTL, redlock.Fenced())
-		pass(time.Millisecond)      // all masters have refused
+		Pass(time.Millisecond)      // all masters have refused
 		for i, m := range masters { // and it does not hear of these
-			m.SetCounter(t, key, uint64(time.Now().UnixMicro())+100_000*uint64(i))
+			m.SetCounter(t, Key, uint64(time.Now().UnixMicro())+100_000*uint64(i))
 		}
-		must(t, holder.Release(t.Context()))
+		Must(t, holder.Release(t.Context()))
 		first := q.next(0)
-		must(t, first.Release(t.Context()))
+		Must(t, first.Release(t.Context()))
 		second := q.next(1)
 		if second.Owner() != first.Owner() || second.Token() != first.Token()+1 {
 			t.Errorf("the token is %d after %d, with the ID %s after %s", second.Token(), first.Token(), second.ID(),
 				first.ID())
 		}
-		must(t, second.Release(t.Context()))
-		if later := acquire(t, other, passTTL, redlock.Fenced()); later.Token() <= second.Token() {
+		Must(t, second.Release(t.Context()))
+		if later := Acquire(t, other, passTTL, redlock.Fenced()); later.Token() <= second.Token() {
 			t.Errorf("the next Locker has the token %d, and an earlier lock had %d", later.Token(), second.Token())
 		}
 	})
@@ -81,18 +80,18 @@ func TestALockThatHasNoTokenLeftIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(3)
 		const ttl, waiters = 20 * time.Millisecond, 300
-		l := memLocker(t, masters)
-		holder := acquire(t, l, ttl)
+		l := MemLocker(t, masters)
+		holder := Acquire(t, l, ttl)
 		q := &line{t: t, l: l}
 		for range waiters {
 			q.add(ttl, redlock.Fenced())
 		}
-		must(t, holder.Release(t.Context()))
+		Must(t, holder.Release(t.Context()))
 		lock := q.next(0)
 		first := map[string]int{lock.Owner(): 1}
 		for i := 1; i < waiters; i++ {
 			before := lock.Token()
-			must(t, lock.Release(t.Context()))
+			Must(t, lock.Release(t.Context()))
 			if lock = q.next(i); lock.Token() <= before {
 				t.Fatalf("lock %d has the token %d after %d", i, lock.Token(), before)
 			}
@@ -115,19 +114,17 @@ func TestALockIsPassedOnOnlyToAWaiterOfTheSameKind(t *testing.T) {
 		"fenced to one whose value has its token":  {{redlock.Fenced()}, {redlock.Published("x")}},
 		"one whose value has its token to another": {{redlock.Published("x")}, {redlock.Published("x")}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				masters := memmaster.New(3)
-				q, first := newLine(t, memLocker(t, masters), 2, kinds[0]...)
-				q.ends[1]()
-				synctest.Wait()
-				q.add(passTTL, kinds[1]...)
-				q.add(passTTL, kinds[0]...)
-				must(t, first.Release(t.Context()))
-				if next := q.next(2); next.Owner() == first.Owner() {
-					t.Error("the lock was passed on")
-				}
-			})
+		RunVirtual(t, name, func(t *testing.T) {
+			masters := memmaster.New(3)
+			q, first := newLine(t, MemLocker(t, masters), 2, kinds[0]...)
+			q.ends[1]()
+			synctest.Wait()
+			q.add(passTTL, kinds[1]...)
+			q.add(passTTL, kinds[0]...)
+			Must(t, first.Release(t.Context()))
+			if next := q.next(2); next.Owner() == first.Owner() {
+				t.Error("the lock was passed on")
+			}
 		})
 	}
 }
@@ -149,11 +146,11 @@ func TestTokensOfPassedLocksAreInOrder(t *testing.T) {
 		var group sync.WaitGroup
 		for i := range 3 {
 			clock := memmaster.NewClock(time.Duration(-i) * 10 * time.Second)
-			l := lockerOver(t, memmaster.Masters(masters), redlock.Options{Clock: clock})
+			l := LockerOver(t, masters.All(), redlock.Options{Clock: clock})
 			for range 4 {
 				group.Go(func() {
 					for range 50 {
-						lock, err := l.Acquire(context.Background(), key, time.Second, redlock.Fenced())
+						lock, err := l.Acquire(context.Background(), Key, time.Second, redlock.Fenced())
 						if err != nil {
 							t.Errorf("Acquire: %v", err)
 							return
@@ -167,7 +164,7 @@ func TestTokensOfPassedLocksAreInOrder(t *testing.T) {
 						}
 						last, owner = lock.Token(), lock.Owner()
 						mu.Unlock()
-						pass(100 * time.Microsecond)
+						Pass(100 * time.Microsecond)
 						_ = lock.Release(context.Background()) // masters do not answer
 					}
 				})
@@ -199,20 +196,16 @@ func (m noSpare) Do(ctx context.Context, batch []*single.Call) {
 
 func TestNoSpareTokensAreReservedOnAMasterThatCannot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := memmaster.New(3)
-		var masters []redlock.Master
-		for _, m := range all {
-			masters = append(masters, noSpare{m})
-		}
-		l := lockerOver(t, masters, redlock.Options{Clock: memmaster.NewClock(0)})
-		o := lockerOver(t, masters, redlock.Options{Clock: memmaster.NewClock(0)})
+		masters := WrapEach(memmaster.New(3), func(_ int, m *memmaster.Master) redlock.Master { return noSpare{m} })
+		opts := redlock.Options{Clock: memmaster.NewClock(0)}
+		l, o := LockerOver(t, masters, opts), LockerOver(t, masters, opts)
 		q, first := newLine(t, l, 3, redlock.Fenced())
-		must(t, first.Release(t.Context()))
+		Must(t, first.Release(t.Context()))
 		second := q.next(1)
-		must(t, second.Release(t.Context()))
+		Must(t, second.Release(t.Context()))
 		third := q.next(2)
-		must(t, third.Release(t.Context()))
-		later := acquire(t, o, passTTL, redlock.Fenced())
+		Must(t, third.Release(t.Context()))
+		later := Acquire(t, o, passTTL, redlock.Fenced())
 		if later.Token() <= third.Token() {
 			t.Errorf("tokens %d, %d, %d by passing on, then %d by another Locker", first.Token(), second.Token(),
 				third.Token(), later.Token())
@@ -224,30 +217,23 @@ func TestCountersDoNotRunAwayFromTheClock(t *testing.T) {
 	for _, goroutines := range []int{1, 8} {
 		synctest.Test(t, func(t *testing.T) {
 			masters := memmaster.New(3)
-			for _, m := range masters {
-				m.Behave(func(*single.Request) memmaster.Fate {
-					return memmaster.Fate{Before: 250 * time.Microsecond, After: 250 * time.Microsecond}
-				})
-			}
-			l := memLocker(t, masters)
+			const way = 250 * time.Microsecond
+			masters.Behave(memmaster.Always(memmaster.Fate{Before: way, After: way}))
+			l := MemLocker(t, masters)
 			began, n := time.Now(), 0
-			var group sync.WaitGroup
-			for range goroutines {
-				group.Go(func() {
-					for time.Since(began) < 3*time.Second {
-						lock, err := l.Acquire(context.Background(), key, 10*time.Second, redlock.Fenced())
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						n++
-						must(t, lock.Extend(context.Background(), 10*time.Second))
-						must(t, lock.Release(context.Background()))
+			Concurrently(goroutines, func(int) {
+				for time.Since(began) < 3*time.Second {
+					lock, err := l.Acquire(context.Background(), Key, 10*time.Second, redlock.Fenced())
+					if err != nil {
+						t.Error(err)
+						return
 					}
-				})
-			}
-			group.Wait()
-			ahead := int64(masters[0].Counter(key)) - time.Now().UnixMicro()
+					n++
+					Must(t, lock.Extend(context.Background(), 10*time.Second))
+					Must(t, lock.Release(context.Background()))
+				}
+			})
+			ahead := int64(masters[0].Counter(Key)) - time.Now().UnixMicro()
 			if ahead > 50_000 {
 				t.Errorf("%d goroutines: after %d locks in 3s, each extended, the counter is %v ahead of the clock",
 					goroutines, n, time.Duration(ahead)*time.Microsecond)

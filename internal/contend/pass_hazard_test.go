@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/memmaster"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/redlocktest"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -23,18 +24,14 @@ import (
 
 // A lock that its holder knows to be lost is not passed on.
 func TestALockThatVerifyFoundLostIsNotPassedOn(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		a, b := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
 		q, first := newLine(t, a, 2)
 		masters.Forget()
-		other, err := b.TryAcquire(t.Context(), key, passTTL)
-		must(t, err)
-		if err := first.Verify(t.Context()); !errors.Is(err, redlock.ErrNotHeld) {
-			t.Fatalf("Verify: %v", err)
-		}
-		if err := first.Release(t.Context()); !errors.Is(err, redlock.ErrNotHeld) {
-			t.Errorf("Release of a lock that Verify found lost: %v", err)
-		}
+		other, err := b.TryAcquire(t.Context(), Key, passTTL)
+		Must(t, err)
+		Is(t, first.Verify(t.Context()), redlock.ErrNotHeld)
+		Is(t, first.Release(t.Context()), redlock.ErrNotHeld)
 		second := (*redlock.Lock)(nil)
 		select {
 		case second = <-q.got[1]:
@@ -44,23 +41,20 @@ func TestALockThatVerifyFoundLostIsNotPassedOn(t *testing.T) {
 			t.Errorf("there are two holders: %s with %v left, %s with %v left", second.ID(), second.Remaining(),
 				other.ID(), other.Remaining())
 		}
-		must(t, other.Release(t.Context()))
+		Must(t, other.Release(t.Context()))
 	})
 }
 
 // A check that is under way when its lock is passed on is decided once, and by its own lock.
 func TestVerifyIsDecidedWhileItsLockIsPassedOn(t *testing.T) {
 	for range 20 {
-		bubble(t, 5, func(t *testing.T, masters fakes) {
-			l := masters.Locker(t, redlock.Options{})
+		WithLocker(t, 5, func(t *testing.T, masters Fakes, l *redlock.Locker) {
 			q, first := newLine(t, l, 3)
-			for _, m := range masters {
-				m.Behave(on(single.Extend, act{Lost: true}))
-			}
+			masters.Behave(On(single.Extend, Act{Lost: true}))
 			done := make(chan error, 1)
 			go func() { done <- first.Verify(t.Context()) }()
 			synctest.Wait()
-			must(t, first.Release(t.Context()))
+			Must(t, first.Release(t.Context()))
 			second := q.next(1)
 			select {
 			case err := <-done:
@@ -70,22 +64,31 @@ func TestVerifyIsDecidedWhileItsLockIsPassedOn(t *testing.T) {
 			case <-time.After(time.Hour):
 				t.Fatal("Verify hangs")
 			}
-			for _, m := range masters {
-				m.Behave(nil)
-			}
-			must(t, second.Release(t.Context()))
+			masters.Behave(nil)
+			Must(t, second.Release(t.Context()))
 		})
 	}
 }
 
 // hooked is a clock that lets something happen after it was read.
 type hooked struct {
-	*clock
+	*Clock
 	stop atomic.Pointer[func()]
 }
 
+// onSecond calls f once, after the second time that the clock is read: the first is Err's, the second pass's.
+func (c *hooked) onSecond(f func()) {
+	var n atomic.Int32
+	c.stop.Store(new(func() {
+		if n.Add(1) == 2 {
+			c.stop.Store(nil)
+			f()
+		}
+	}))
+}
+
 func (c *hooked) Now() time.Duration {
-	now := c.clock.Now()
+	now := c.Clock.Now()
 	if f := c.stop.Load(); f != nil {
 		(*f)()
 	}
@@ -93,10 +96,10 @@ func (c *hooked) Now() time.Duration {
 }
 
 // calling is a master that says it has called another process when a key is released.
-type calling struct{ *fake }
+type calling struct{ *Fake }
 
 func (m calling) Do(ctx context.Context, batch []*single.Call) {
-	m.fake.Do(ctx, batch)
+	m.Fake.Do(ctx, batch)
 	for _, c := range batch {
 		if c.Request.Op == single.Release && c.Err == nil && c.Reply.Outcome == single.Granted {
 			c.Reply.Called = true
@@ -107,35 +110,19 @@ func (m calling) Do(ctx context.Context, batch []*single.Call) {
 // Release reads the clock, the window ends, and then Release takes the next waiter from the queue. The reminder
 // reaches the waiter that was taken. The waiter behind it has to try all the same.
 func TestTheNextWaiterTriesWhenTheNotifiedWaiterWasTaken(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		c := &hooked{clock: newClock()}
-		all := make([]redlock.Master, len(masters))
-		for i, m := range masters {
-			all[i] = calling{m}
-		}
-		l := lockerOver(t, all, redlock.Options{Clock: c})
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
+		c := &hooked{Clock: NewClock()}
+		all := WrapEach(masters, func(_ int, m *Fake) redlock.Master { return calling{m} })
+		l := LockerOver(t, all, redlock.Options{Clock: c})
 		q, first := newLine(t, l, 3)
-		pass(99 * time.Millisecond)
-		var n atomic.Int32
-		stop := func() {
-			if n.Add(1) == 2 { // the first is Err's, the second pass's
-				c.stop.Store(nil)
-				pass(2 * time.Millisecond)
-			}
-		}
-		c.stop.Store(&stop)
-		must(t, first.Release(t.Context()))
-		second := q.next(1)
-		if second.Owner() != first.Owner() {
-			t.Fatal("not passed on")
-		}
-		pass(5 * time.Second)
+		Pass(99 * time.Millisecond)
+		c.onSecond(func() { Pass(2 * time.Millisecond) })
+		second := q.passed(first, 1)
+		Pass(5 * time.Second)
 		acquires := masters[0].Count(single.Acquire)
-		must(t, second.Release(t.Context())) // a waiter of another process is called
-		pass(time.Minute)
-		if n := masters.Holders(""); n != 0 {
-			t.Fatalf("%d", n)
-		}
+		Must(t, second.Release(t.Context())) // a waiter of another process is called
+		Pass(time.Minute)
+		masters.AllFree(t)
 		t.Logf("%d acquisitions before the release, %d a minute later; the key is free", acquires,
 			masters[0].Count(single.Acquire))
 		select {
@@ -151,55 +138,46 @@ func TestTheNextWaiterTriesWhenTheNotifiedWaiterWasTaken(t *testing.T) {
 // The time at which a lock needs attention comes while the lock is passed on: nothing of the one before is released
 // when its own validity is over.
 func TestALockThatWasPassedOnNeedsNoAttention(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		c := &hooked{clock: newClock()}
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
+		c := &hooked{Clock: NewClock()}
 		l := masters.Locker(t, redlock.Options{Clock: c})
-		holder := acquire(t, l, passTTL)
+		holder := Acquire(t, l, passTTL)
 		q := &line{t: t, l: l}
 		q.add(passTTL, redlock.MaxHold(95*time.Millisecond), redlock.Grace(50*time.Millisecond))
 		q.add(passTTL)
-		masters.Behave(on(single.Release, act{After: time.Millisecond})) // so all have it when the waiter asks
-		must(t, holder.Release(t.Context()))
+		masters.Behave(On(single.Release, Act{After: time.Millisecond})) // so all have it when the waiter asks
+		Must(t, holder.Release(t.Context()))
 		first := q.next(0)
 		masters.Behave(nil)
-		pass(44 * time.Millisecond)
+		Pass(44 * time.Millisecond)
 		grace := first.Remaining() - 50*time.Millisecond
-		var n atomic.Int32
-		stop := func() {
-			if n.Add(1) == 2 { // the first is Err's, the second pass's, with the lock's mutex held
-				c.stop.Store(nil)
-				pass(grace) // now it begins
-				for range 1000 {
-					runtime.Gosched() // whoever is called for that waits for the mutex now
-				}
+		c.onSecond(func() { // with the lock's mutex held
+			Pass(grace) // now it begins
+			for range 1000 {
+				runtime.Gosched() // whoever is called for that waits for the mutex now
 			}
-		}
-		c.stop.Store(&stop)
-		must(t, first.Release(t.Context()))
-		second := q.next(1)
-		if second.Owner() != first.Owner() {
-			t.Fatal("not passed on")
-		}
-		pass(60 * time.Millisecond) // the first would be over by now
+		})
+		second := q.passed(first, 1)
+		Pass(60 * time.Millisecond) // the first would be over by now
 		if n := masters.Holders(second.Owner()); second.Err() != nil || n != 3 {
 			t.Errorf("%d masters have the key of a lock that is held for another %v (%v)", n, second.Remaining(),
 				second.Err())
 		}
-		must(t, second.Release(t.Context()))
+		Must(t, second.Release(t.Context()))
 	})
 }
 
 // The longest ttl there is does not become negative.
 func TestTheLongestTTLIsPassedOn(t *testing.T) {
-	inMemory(t, func(t *testing.T, _ redlocktest.Masters, l *redlock.Locker) {
-		holder := acquire(t, l, math.MaxInt64)
+	InMemory(t, func(t *testing.T, _ redlocktest.Masters, l *redlock.Locker) {
+		holder := Acquire(t, l, math.MaxInt64)
 		q := &line{t: t, l: l}
 		for range 3 {
 			q.add(math.MaxInt64)
 		}
-		must(t, holder.Release(t.Context()))
+		Must(t, holder.Release(t.Context()))
 		for i := range 3 {
-			must(t, q.next(i).Release(t.Context()))
+			Must(t, q.next(i).Release(t.Context()))
 		}
 	})
 }
@@ -209,58 +187,54 @@ func TestPassingOnWhileEverythingIsCalledAtOnce(t *testing.T) {
 	l := redlocktest.New(t, redlocktest.Count(3)).Locker(t, redlock.Options{})
 	var inside, passed atomic.Int32
 	last := ""
-	var all sync.WaitGroup
-	for n := range 12 {
-		all.Go(func() {
-			for i := range 150 {
-				ttl := longTTL
-				var opts []redlock.Option
-				switch (n + i) % 6 {
-				case 1:
-					opts = append(opts, redlock.AutoRenew())
-				case 2:
-					opts = append(opts, redlock.MaxHold(longTTL))
-				case 3:
-					ttl = longTTL / 2
-				case 4:
-					opts = append(opts, redlock.RetryEvery(time.Minute))
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+(n*i)%50)*time.Millisecond)
-				k, err := l.Acquire(ctx, key, ttl, opts...)
-				if err != nil {
-					cancel()
-					continue
-				}
-				if inside.Add(1) != 1 {
-					t.Error("two goroutines hold the lock")
-				}
-				if k.Owner() == last {
-					passed.Add(1)
-				}
-				last = k.Owner()
-				var users sync.WaitGroup
-				users.Go(func() { <-k.Done() })
-				users.Go(func() { _ = k.Verify(context.Background()) })
-				users.Go(func() { _ = k.Context(context.Background()).Err(); _ = k.Remaining(); _ = k.Until() })
-				if i%7 == 0 {
-					users.Go(func() { _ = k.Extend(context.Background(), longTTL) })
-				}
-				inside.Add(-1)
-				for range 3 {
-					users.Go(func() { _ = k.Release(context.Background()) })
-				}
-				users.Wait()
-				cancel()
+	Concurrently(12, func(n int) {
+		for i := range 150 {
+			ttl := LongTTL
+			var opts []redlock.Option
+			switch (n + i) % 6 {
+			case 1:
+				opts = append(opts, redlock.AutoRenew())
+			case 2:
+				opts = append(opts, redlock.MaxHold(LongTTL))
+			case 3:
+				ttl = LongTTL / 2
+			case 4:
+				opts = append(opts, redlock.RetryEvery(time.Minute))
 			}
-		})
-	}
-	all.Wait()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+(n*i)%50)*time.Millisecond)
+			k, err := l.Acquire(ctx, Key, ttl, opts...)
+			if err != nil {
+				cancel()
+				continue
+			}
+			if inside.Add(1) != 1 {
+				t.Error("two goroutines hold the lock")
+			}
+			if k.Owner() == last {
+				passed.Add(1)
+			}
+			last = k.Owner()
+			var users sync.WaitGroup
+			users.Go(func() { <-k.Done() })
+			users.Go(func() { _ = k.Verify(context.Background()) })
+			users.Go(func() { _ = k.Context(context.Background()).Err(); _ = k.Remaining(); _ = k.Until() })
+			if i%7 == 0 {
+				users.Go(func() { _ = k.Extend(context.Background(), LongTTL) })
+			}
+			inside.Add(-1)
+			for range 3 {
+				users.Go(func() { _ = k.Release(context.Background()) })
+			}
+			users.Wait()
+			cancel()
+		}
+	})
 	if passed.Load() == 0 {
 		t.Error("no lock was passed on: this test shows nothing")
 	}
-	k, err := l.Acquire(within(t, promptly), key, longTTL)
-	must(t, err)
-	must(t, k.Release(t.Context()))
+	k, err := l.Acquire(Within(t, Promptly), Key, LongTTL)
+	Must(t, err)
+	Must(t, k.Release(t.Context()))
 }
 
 // When a holder dies, its key is free after the ttl that this holder asked for. This is so even if the lock was
@@ -268,17 +242,17 @@ func TestPassingOnWhileEverythingIsCalledAtOnce(t *testing.T) {
 func TestAPassedKeyDoesNotOutliveTheTTLOfItsHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(3)
-		l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: memmaster.NewClock(0)})
-		must(t, err)
-		other := memLocker(t, masters)
-		holder := acquire(t, l, time.Hour)
+		l, err := redlock.New(masters.All(), redlock.Options{Clock: memmaster.NewClock(0)})
+		Must(t, err)
+		other := MemLocker(t, masters)
+		holder := Acquire(t, l, time.Hour)
 		q := &line{t: t, l: l}
 		q.add(time.Hour)
 		q.add(time.Hour)
 		q.add(time.Second) // a third, with a ttl of a second
-		must(t, holder.Release(t.Context()))
-		must(t, q.next(0).Release(t.Context()))
-		must(t, q.next(1).Release(t.Context()))
+		Must(t, holder.Release(t.Context()))
+		Must(t, q.next(0).Release(t.Context()))
+		Must(t, q.next(1).Release(t.Context()))
 		short := q.next(2)
 		if short.Remaining() == 0 {
 			t.Error("the lock is not held")
@@ -289,7 +263,7 @@ func TestAPassedKeyDoesNotOutliveTheTTLOfItsHolder(t *testing.T) {
 			t.Errorf("Close: %v", err)
 		}
 		began := time.Now()
-		lock, err := other.Acquire(t.Context(), key, time.Second)
+		lock, err := other.Acquire(t.Context(), Key, time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -329,22 +303,22 @@ func (c *jumping) Now() time.Duration {
 
 // lateTo lets a process stand still for half a minute while the first goroutine passes a lock to the second, and
 // returns the result of the second.
-func lateTo(t *testing.T, masters []*memmaster.Master, opts ...redlock.Option) (first, second *redlock.Lock,
+func lateTo(t *testing.T, masters memmaster.Masters, opts ...redlock.Option) (first, second *redlock.Lock,
 	err error,
 ) {
 	t.Helper()
 	clock := &jumping{Clock: memmaster.NewClock(0)}
-	l := lockerOver(t, memmaster.Masters(masters), redlock.Options{Clock: clock})
-	holder := acquire(t, l, 10*time.Second)
-	a := wait(t, t.Context(), l, key, 10*time.Second)
+	l := LockerOver(t, masters.All(), redlock.Options{Clock: clock})
+	holder := Acquire(t, l, 10*time.Second)
+	a := Wait(t, t.Context(), l, Key, 10*time.Second)
 	synctest.Wait()
-	b := wait(t, within(t, time.Minute), l, key, 10*time.Second, opts...)
+	b := Wait(t, Within(t, time.Minute), l, Key, 10*time.Second, opts...)
 	synctest.Wait()
-	must(t, holder.Release(t.Context()))
+	Must(t, holder.Release(t.Context()))
 	first = a.Get(t)
-	pass(50 * time.Millisecond) // so that the second one has asked, if it does not wait patiently
+	Pass(50 * time.Millisecond) // so that the second one has asked, if it does not wait patiently
 	clock.jump.Store(int64(30 * time.Second))
-	must(t, first.Release(t.Context()))
+	Must(t, first.Release(t.Context()))
 	<-b.Ended
 	if !clock.jumped.Load() {
 		t.Fatal("the process did not stand still: this shows nothing")
@@ -359,13 +333,13 @@ func TestAnEndedLockIsNotPassedOn(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			masters := memmaster.New(3)
 			first, second, err := lateTo(t, masters, opts...)
-			must(t, err)
-			pass(time.Millisecond) // it has been on its way to the last master when the others had granted it
-			if second.Owner() == first.Owner() || second.Err() != nil || masters[0].Owner(key) != second.Owner() {
+			Must(t, err)
+			Pass(time.Millisecond) // it has been on its way to the last master when the others had granted it
+			if second.Owner() == first.Owner() || second.Err() != nil || masters[0].Owner(Key) != second.Owner() {
 				t.Errorf("%d options: the second lock is %v, passed on: %t, error: %v", len(opts), second,
 					second.Owner() == first.Owner(), second.Err())
 			}
-			must(t, second.Release(t.Context()))
+			Must(t, second.Release(t.Context()))
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/redlocktest"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -24,7 +25,7 @@ func wanting(ctx context.Context, all *sync.WaitGroup, l *redlock.Locker, n int,
 	for range n {
 		all.Go(func() {
 			for {
-				k, err := l.Acquire(ctx, key, passTTL)
+				k, err := l.Acquire(ctx, Key, passTTL)
 				if err != nil {
 					return
 				}
@@ -43,12 +44,12 @@ func TestTwoGoroutinesPassALockOnAcrossASlowNetwork(t *testing.T) {
 		masters := redlocktest.New(t, redlocktest.Count(5))
 		masters.SlowDown(rtt)
 		l := masters.Locker(t, redlock.Options{})
-		ctx := within(t, time.Second)
+		ctx := Within(t, time.Second)
 		var all sync.WaitGroup
 		var grants atomic.Int64
 		wanting(ctx, &all, l, 2, func() {
 			grants.Add(1)
-			pass(hold)
+			Pass(hold)
 		})
 		all.Wait()
 		// A hold for each window's share of the second, and some round trips between windows.
@@ -61,21 +62,20 @@ func TestTwoGoroutinesPassALockOnAcrossASlowNetwork(t *testing.T) {
 // TestAWaiterCanStopWaitingBehindALockThatIsPassedOn: if a waiter is cancelled, its error says that the lock is held,
 // although the waiter has asked no master.
 func TestAWaiterCanStopWaitingBehindALockThatIsPassedOn(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	WithLocker(t, 3, func(t *testing.T, masters Fakes, l *redlock.Locker) {
 		q, first := newLine(t, l, 2)
-		must(t, first.Release(t.Context()))
+		Must(t, first.Release(t.Context()))
 		second := q.next(1) // nobody waits behind it
 		synctest.Wait()     // the last master may not have been asked yet for the first lock, which a quorum granted
 		asked := masters[0].Count(single.Acquire)
-		_, err := l.Acquire(within(t, 10*time.Millisecond), key, passTTL)
+		_, err := l.Acquire(Within(t, 10*time.Millisecond), Key, passTTL)
 		if !errors.Is(err, redlock.ErrHeld) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("the wait ended with %v", err)
 		}
 		if n := masters[0].Count(single.Acquire) - asked; n != 0 {
 			t.Errorf("the waiter sent %d requests", n)
 		}
-		must(t, second.Release(t.Context()))
+		Must(t, second.Release(t.Context()))
 	})
 }
 
@@ -87,7 +87,7 @@ func TestLockersThatPassLocksOnTakeTurns(t *testing.T) {
 		const lockers, window, hold = 4, 100 * time.Millisecond, 100 * time.Microsecond
 		masters := redlocktest.New(t, redlocktest.Count(5))
 		masters.SlowDown(2 * hold)
-		ctx := within(t, time.Second)
+		ctx := Within(t, time.Second)
 		var mu sync.Mutex
 		var last, longest [lockers]time.Duration
 		began := time.Now()
@@ -105,7 +105,7 @@ func TestLockersThatPassLocksOnTakeTurns(t *testing.T) {
 			l := masters.Locker(t, redlock.Options{})
 			wanting(ctx, &all, l, 8, func() {
 				holds(i, true)
-				pass(hold)
+				Pass(hold)
 				holds(i, false)
 			})
 		}
@@ -133,49 +133,43 @@ func TestPatienceEndsWhenALockIsNotPassedOn(t *testing.T) {
 		"fenced":      {ttl: passTTL, waiter: []redlock.Option{redlock.Fenced()}},
 		"lapsed": {
 			ttl: passTTL, holder: []redlock.Option{redlock.MaxHold(8 * time.Millisecond)},
-			before: func(*testing.T, *redlock.Lock, *redlock.Locker) { pass(10 * time.Millisecond) },
+			before: func(*testing.T, *redlock.Lock, *redlock.Locker) { Pass(10 * time.Millisecond) },
 		},
 		"extended": {ttl: passTTL, before: func(t *testing.T, held *redlock.Lock, _ *redlock.Locker) {
-			must(t, held.Extend(t.Context(), passTTL))
+			Must(t, held.Extend(t.Context(), passTTL))
 		}},
 		"handed over": {ttl: passTTL, holder: []redlock.Option{redlock.Fenced()}, waiter: []redlock.Option{
 			redlock.Fenced(),
 		}, before: func(t *testing.T, held *redlock.Lock, other *redlock.Locker) {
 			h, err := held.Handover()
-			must(t, err)
-			k, err := other.Attach(t.Context(), sent(t, h), passTTL)
-			must(t, err)
-			must(t, k.Release(t.Context()))
+			Must(t, err)
+			k, err := other.Attach(t.Context(), Sent(t, h), passTTL)
+			Must(t, err)
+			Must(t, k.Release(t.Context()))
 		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				masters := redlocktest.New(t, redlocktest.Count(3))
-				masters.SlowDown(200 * time.Microsecond)
-				l, other := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
-				q, first := newLine(t, l, 2, tt.holder...)
-				must(t, first.Release(t.Context()))
-				held := q.next(1)
-				if held.Owner() != first.Owner() {
-					t.Fatal("not passed on: this shows nothing")
+		RunVirtual(t, name, func(t *testing.T) {
+			masters := redlocktest.New(t, redlocktest.Count(3))
+			masters.SlowDown(200 * time.Microsecond)
+			l, other := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
+			q, first := newLine(t, l, 2, tt.holder...)
+			held := q.passed(first, 1)
+			go func() { // a rival, which the release calls first
+				if k, err := other.Acquire(t.Context(), Key, passTTL); err == nil {
+					_ = k.Release(context.Background())
 				}
-				go func() { // a rival, which the release calls first
-					if k, err := other.Acquire(t.Context(), key, passTTL); err == nil {
-						_ = k.Release(context.Background())
-					}
-				}()
-				pass(3 * time.Millisecond)
-				q.add(tt.ttl, tt.waiter...)
-				pass(3 * time.Millisecond)
-				if tt.before != nil {
-					tt.before(t, held, other)
-				}
-				released := time.Now()
-				_ = held.Release(t.Context())
-				if _, took := q.next(2), time.Since(released); took > 20*time.Millisecond {
-					t.Errorf("the waiter came %v after the release", took)
-				}
-			})
+			}()
+			Pass(3 * time.Millisecond)
+			q.add(tt.ttl, tt.waiter...)
+			Pass(3 * time.Millisecond)
+			if tt.before != nil {
+				tt.before(t, held, other)
+			}
+			released := time.Now()
+			_ = held.Release(t.Context())
+			if _, took := q.next(2), time.Since(released); took > 20*time.Millisecond {
+				t.Errorf("the waiter came %v after the release", took)
+			}
 		})
 	}
 }
@@ -187,14 +181,14 @@ func TestAWaiterThatOnlyPollsGetsAKeyThatIsPassedOn(t *testing.T) {
 		masters := redlocktest.New(t, redlocktest.Count(5))
 		masters.SlowDown(200 * time.Microsecond)
 		l, other := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
-		ctx := within(t, 8*time.Second)
+		ctx := Within(t, 8*time.Second)
 		var all sync.WaitGroup
-		wanting(ctx, &all, l, 4, func() { pass(100 * time.Microsecond) })
+		wanting(ctx, &all, l, 4, func() { Pass(100 * time.Microsecond) })
 		polls, got := 0, 0
 		for ctx.Err() == nil {
-			pass(2 * time.Millisecond)
+			Pass(2 * time.Millisecond)
 			polls++
-			if k, err := other.TryAcquire(ctx, key, passTTL); err == nil {
+			if k, err := other.TryAcquire(ctx, Key, passTTL); err == nil {
 				got++
 				_ = k.Release(context.Background())
 			}
@@ -221,30 +215,27 @@ func (c stalled) Done() <-chan struct{} {
 // Close refuses all waiters, including a waiter that has not run since. A lock that is released then goes back to the
 // masters.
 func TestALockIsNotPassedOnOnceCloseHasBegun(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
-		holder := acquire(t, l, passTTL)
+	WithLocker(t, 3, func(t *testing.T, masters Fakes, l *redlock.Locker) {
+		holder := Acquire(t, l, passTTL)
 		q := &line{t: t, l: l}
 		q.add(passTTL)
 		busy := make(chan struct{})
 		release := sync.OnceFunc(func() { close(busy) })
 		t.Cleanup(release)
-		behind := wait(t, stalled{t.Context(), busy}, l, key, passTTL)
+		behind := Wait(t, stalled{t.Context(), busy}, l, Key, passTTL)
 		synctest.Wait()
-		must(t, holder.Release(t.Context()))
+		Must(t, holder.Release(t.Context()))
 		first := q.next(0)
 
 		closed := make(chan error, 1)
 		go func() { closed <- l.Close(t.Context()) }()
 		synctest.Wait()
-		must(t, first.Release(t.Context()))
+		Must(t, first.Release(t.Context()))
 		synctest.Wait()
-		if n := masters.Holders(""); n != 0 {
-			t.Errorf("%d masters have the key of a Locker that is being closed, after its last release", n)
-		}
+		masters.AllFree(t)
 		release()
-		is(t, behind.Fail(t), redlock.ErrClosed)
-		must(t, <-closed)
+		Is(t, behind.Fail(t), redlock.ErrClosed)
+		Must(t, <-closed)
 	})
 }
 
@@ -260,37 +251,35 @@ func (d hardOfHearing) Listen(channel string, _ func(), _ func(string)) (stop fu
 func TestALockThatWasPassedOnAndHandedOverLeavesNoQueueEntry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := redlocktest.New(t, redlocktest.Count(3))
-		silent := masters.All()
-		for i, m := range masters {
-			silent[i] = hardOfHearing{m} // so that it asks often
-		}
-		l := lockerOver(t, silent, redlock.Options{Clock: masters.Clock()})
+		// so that it asks often
+		silent := WrapEach(masters, func(_ int, m *redlocktest.Master) redlock.Master { return hardOfHearing{m} })
+		l := LockerOver(t, silent, redlock.Options{Clock: masters.Clock()})
 		other, third := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
 
-		masters.Hold(key)
-		first := wait(t, t.Context(), l, key, passTTL, redlock.Fenced())
+		masters.Hold(Key)
+		first := Wait(t, t.Context(), l, Key, passTTL, redlock.Fenced())
 		synctest.Wait()
 		// which is not patient
-		second := wait(t, t.Context(), l, key, passTTL, redlock.Fenced(), redlock.MaxAttempts(1000))
-		settle(time.Second)
-		last := wait(t, t.Context(), third, key, longTTL, redlock.RetryEvery(time.Hour))
-		settle(time.Second)
-		masters.Release(key)
+		second := Wait(t, t.Context(), l, Key, passTTL, redlock.Fenced(), redlock.MaxAttempts(1000))
+		Settle(time.Second)
+		last := Wait(t, t.Context(), third, Key, LongTTL, redlock.RetryEvery(time.Hour))
+		Settle(time.Second)
+		masters.Release(Key)
 		lock := first.Get(t)
-		pass(70 * time.Millisecond) // it asks, and is refused
-		must(t, lock.Release(t.Context()))
+		Pass(70 * time.Millisecond) // it asks, and is refused
+		Must(t, lock.Release(t.Context()))
 		passed := second.Get(t)
 		if passed.Owner() != lock.Owner() {
 			t.Fatal("not passed on: this shows nothing")
 		}
 
 		h, err := passed.Handover()
-		must(t, err)
-		attached, err := other.Attach(t.Context(), sent(t, h), passTTL)
-		must(t, err)
-		settle(time.Second)
+		Must(t, err)
+		attached, err := other.Attach(t.Context(), Sent(t, h), passTTL)
+		Must(t, err)
+		Settle(time.Second)
 		released := time.Now()
-		must(t, attached.Release(t.Context()))
+		Must(t, attached.Release(t.Context()))
 		comesAtOnce(t, last, released)
 	})
 }

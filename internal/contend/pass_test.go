@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -27,12 +28,12 @@ type line struct {
 // which gets it from the masters.
 func newLine(t *testing.T, l *redlock.Locker, n int, opts ...redlock.Option) (*line, *redlock.Lock) {
 	t.Helper()
-	holder := acquire(t, l, passTTL)
+	holder := Acquire(t, l, passTTL)
 	q := &line{t: t, l: l}
 	for range n {
 		q.add(passTTL, opts...)
 	}
-	must(t, holder.Release(t.Context()))
+	Must(t, holder.Release(t.Context()))
 	first := q.next(0)
 	return q, first
 }
@@ -45,7 +46,7 @@ func (q *line) add(ttl time.Duration, opts ...redlock.Option) {
 	got := make(chan *redlock.Lock, 1)
 	q.got, q.ends = append(q.got, got), append(q.ends, cancel)
 	go func() {
-		lock, err := q.l.Acquire(ctx, key, ttl, opts...)
+		lock, err := q.l.Acquire(ctx, Key, ttl, opts...)
 		if err != nil && ctx.Err() == nil && !errors.Is(err, redlock.ErrClosed) {
 			q.t.Errorf("waiter: %v", err)
 		}
@@ -72,8 +73,19 @@ func (q *line) next(i int) *redlock.Lock {
 	}
 }
 
+// passed releases a lock, which has to be passed on to the i-th goroutine in the line.
+func (q *line) passed(lock *redlock.Lock, i int) *redlock.Lock {
+	q.t.Helper()
+	Must(q.t, lock.Release(q.t.Context()))
+	next := q.next(i)
+	if next.Owner() != lock.Owner() {
+		q.t.Fatalf("the lock was not passed on to waiter %d", i)
+	}
+	return next
+}
+
 func TestAReleasedLockIsPassedOnWithoutAskingTheMasters(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, masters fakes) {
+	Bubble(t, 5, func(t *testing.T, masters Fakes) {
 		events := make(chan redlock.Event, 1000)
 		l := masters.Locker(t, redlock.Options{Observer: func(e redlock.Event) { events <- e }})
 		q, first := newLine(t, l, 4)
@@ -81,15 +93,13 @@ func TestAReleasedLockIsPassedOnWithoutAskingTheMasters(t *testing.T) {
 		asked := masters.Asked()
 		ctx := first.Context(t.Context())
 		for i := 1; i < 4; i++ {
-			pass(time.Millisecond)
-			must(t, first.Release(t.Context()))
-			if err := first.Err(); !errors.Is(err, redlock.ErrNotHeld) {
-				t.Errorf("lock %d, which was passed on: Err: %v", i-1, err)
-			}
-			if !errors.Is(context.Cause(ctx), redlock.ErrNotHeld) || !isDone(first) {
+			Pass(time.Millisecond)
+			Must(t, first.Release(t.Context()))
+			Is(t, first.Err(), redlock.ErrNotHeld)
+			if !errors.Is(context.Cause(ctx), redlock.ErrNotHeld) || !Over(first) {
 				t.Errorf("lock %d, which was passed on, goes on: %v", i-1, context.Cause(ctx))
 			}
-			must(t, first.Release(t.Context())) // again, and the next one keeps it
+			Must(t, first.Release(t.Context())) // again, and the next one keeps it
 			next := q.next(i)
 			if next.Owner() != first.Owner() || next.Err() != nil {
 				t.Errorf("lock %d: owner %q after %q, %v", i, next.ID(), first.ID(), next.Err())
@@ -99,27 +109,23 @@ func TestAReleasedLockIsPassedOnWithoutAskingTheMasters(t *testing.T) {
 				time.Duration(i)*time.Millisecond {
 				t.Errorf("lock %d has %v left of %v, and was passed on after %d ms", i, left, full, i)
 			}
-			if err := first.Extend(t.Context(), passTTL); !errors.Is(err, redlock.ErrNotHeld) {
-				t.Errorf("Extend of lock %d, which was passed on: %v", i-1, err)
-			}
+			Is(t, first.Extend(t.Context(), passTTL), redlock.ErrNotHeld)
 			first, ctx = next, next.Context(t.Context())
 		}
 		synctest.Wait()
 		if n := masters.Asked(); n != asked {
 			t.Errorf("the masters were asked %d times by three passes", n-asked)
 		}
-		must(t, first.Extend(t.Context(), passTTL)) // the last has all that an acquired one has
-		must(t, first.Verify(t.Context()))
-		must(t, first.Release(t.Context()))
-		settle(time.Second)
-		if n := masters.Holders(""); n != 0 {
-			t.Errorf("%d masters have the key after the last release", n)
-		}
+		Must(t, first.Extend(t.Context(), passTTL)) // the last has all that an acquired one has
+		Must(t, first.Verify(t.Context()))
+		Must(t, first.Release(t.Context()))
+		Settle(time.Second)
+		masters.AllFree(t)
 		passes := 0
 		for len(events) > 0 {
 			if e := <-events; e.Kind == redlock.EventPass {
 				passes++
-				if !e.Held || e.HeldFor < time.Millisecond || e.Key != key {
+				if !e.Held || e.HeldFor < time.Millisecond || e.Key != Key {
 					t.Errorf("event %+v", e)
 				}
 			}
@@ -130,28 +136,19 @@ func TestAReleasedLockIsPassedOnWithoutAskingTheMasters(t *testing.T) {
 	})
 }
 
-func isDone(k *redlock.Lock) bool {
-	select {
-	case <-k.Done():
-		return true
-	default:
-		return false
-	}
-}
-
 // In these cases the next holder has to get its lock from the masters, and then it has another owner value.
 func TestSomeReleasesGoToTheMastersInsteadOfAWaiter(t *testing.T) {
 	for name, tt := range map[string]struct {
 		opts redlock.Options
 		// before changes the lock before it is released.
-		before func(t *testing.T, q *line, lock *redlock.Lock, masters fakes)
+		before func(t *testing.T, q *line, lock *redlock.Lock, masters Fakes)
 		behind []redlock.Option
 	}{
-		"when the window is over": {before: func(*testing.T, *line, *redlock.Lock, fakes) {
-			pass(100 * time.Millisecond)
+		"when the window is over": {before: func(*testing.T, *line, *redlock.Lock, Fakes) {
+			Pass(100 * time.Millisecond)
 		}},
-		"when it was extended": {before: func(t *testing.T, _ *line, k *redlock.Lock, _ fakes) {
-			must(t, k.Extend(t.Context(), passTTL))
+		"when it was extended": {before: func(t *testing.T, _ *line, k *redlock.Lock, _ Fakes) {
+			Must(t, k.Extend(t.Context(), passTTL))
 		}},
 		"when its extension has failed": {before: extendInVain},
 		"when Verify has failed":        {before: verifyInVain},
@@ -159,52 +156,41 @@ func TestSomeReleasesGoToTheMastersInsteadOfAWaiter(t *testing.T) {
 		"to one whose key is to stay":   {behind: []redlock.Option{redlock.MinHold(time.Second)}},
 		"to one that wants more keys":   {behind: []redlock.Option{redlock.AndKeys("another")}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, 3, func(t *testing.T, masters fakes) {
-				l := masters.Locker(t, tt.opts)
-				q, first := newLine(t, l, 2, tt.behind...)
-				if tt.before != nil {
-					tt.before(t, q, first, masters)
-				}
-				must(t, first.Release(t.Context()))
-				if next := q.next(1); next.Owner() == first.Owner() {
-					t.Error("the lock was passed on")
-				}
-			})
+		RunVirtual(t, name, func(t *testing.T) {
+			masters := NewFakes(3)
+			l := masters.Locker(t, tt.opts)
+			q, first := newLine(t, l, 2, tt.behind...)
+			if tt.before != nil {
+				tt.before(t, q, first, masters)
+			}
+			Must(t, first.Release(t.Context()))
+			if next := q.next(1); next.Owner() == first.Owner() {
+				t.Error("the lock was passed on")
+			}
 		})
 	}
 }
 
-func extendInVain(t *testing.T, _ *line, k *redlock.Lock, masters fakes) {
-	masters[0].Behave(on(single.Extend, act{Err: errSilent}))
-	masters[1].Behave(on(single.Extend, act{Err: errSilent}))
-	if err := k.Extend(t.Context(), passTTL); !errors.Is(err, redlock.ErrNoQuorum) {
-		t.Errorf("Extend: %v", err)
-	}
+func extendInVain(t *testing.T, _ *line, k *redlock.Lock, masters Fakes) {
+	masters[0].Behave(On(single.Extend, Act{Err: ErrSilent}))
+	masters[1].Behave(On(single.Extend, Act{Err: ErrSilent}))
+	Is(t, k.Extend(t.Context(), passTTL), redlock.ErrNoQuorum)
 }
 
-func verifyInVain(t *testing.T, _ *line, k *redlock.Lock, masters fakes) {
-	masters[0].Behave(on(single.Extend, act{Err: errSilent}))
-	masters[1].Behave(on(single.Extend, act{Err: errSilent}))
-	if err := k.Verify(t.Context()); !errors.Is(err, redlock.ErrNoQuorum) {
-		t.Errorf("Verify: %v", err)
-	}
+func verifyInVain(t *testing.T, _ *line, k *redlock.Lock, masters Fakes) {
+	masters[0].Behave(On(single.Extend, Act{Err: ErrSilent}))
+	masters[1].Behave(On(single.Extend, Act{Err: ErrSilent}))
+	Is(t, k.Verify(t.Context()), redlock.ErrNoQuorum)
 }
 
 // The next holder gets no more time than the masters keep the key, and the masters keep the key for no longer than
 // that holder asked for.
 func TestALockIsPassedOnOnlyToAWaiterWhoseTTLCoversIt(t *testing.T) {
 	for _, ttl := range []time.Duration{passTTL / 2, 2 * passTTL} {
-		bubble(t, 3, func(t *testing.T, masters fakes) {
-			l := masters.Locker(t, redlock.Options{})
+		WithLocker(t, 3, func(t *testing.T, _ Fakes, l *redlock.Locker) {
 			q, first := newLine(t, l, 2)
 			q.add(ttl)
-			must(t, first.Release(t.Context()))
-			second := q.next(1)
-			if second.Owner() != first.Owner() {
-				t.Error("the lock was not passed on to a waiter with the same ttl")
-			}
-			must(t, second.Release(t.Context()))
+			Must(t, q.passed(first, 1).Release(t.Context()))
 			if third := q.next(2); third.Owner() == first.Owner() {
 				t.Errorf("a lock of %v was passed on to one that asks for %v", passTTL, ttl)
 			}
@@ -215,18 +201,17 @@ func TestALockIsPassedOnOnlyToAWaiterWhoseTTLCoversIt(t *testing.T) {
 // When the window is over, other Lockers have their turn, even if the lock would last long enough for another waiter.
 func TestALockIsPassedOnOnlyWithinItsWindow(t *testing.T) {
 	for after, passed := range map[time.Duration]bool{passTTL / 200: true, time.Second: false} {
-		bubble(t, 3, func(t *testing.T, masters fakes) {
-			l := masters.Locker(t, redlock.Options{})
+		WithLocker(t, 3, func(t *testing.T, _ Fakes, l *redlock.Locker) {
 			q, first := newLine(t, l, 2)
 			q.ends[1]()
 			synctest.Wait()
-			pass(after)
+			Pass(after)
 			// The waiter asks for no more than the remaining time of the lock, so that only the window can prevent
 			// the passing.
 			whole := first.Remaining() + passTTL/100
 			q.add(time.Duration(float64(whole+2*time.Millisecond) / (1 - redlock.DefaultDriftFactor)))
 			synctest.Wait()
-			must(t, first.Release(t.Context()))
+			Must(t, first.Release(t.Context()))
 			if next := q.next(2); (next.Owner() == first.Owner()) != passed {
 				t.Errorf("%v after its acquisition the lock was passed on: %t, want %t", after, !passed, passed)
 			}
@@ -237,13 +222,12 @@ func TestALockIsPassedOnOnlyWithinItsWindow(t *testing.T) {
 // TestAPassedLockEndsBeforeItsKeyDoes: whatever was passed on, and to how many, no lock is valid for longer than
 // masters have its key.
 func TestAPassedLockEndsBeforeItsKeyDoes(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	WithLocker(t, 3, func(t *testing.T, masters Fakes, l *redlock.Locker) {
 		q, k := newLine(t, l, 20)
 		owner, passed := k.Owner(), 0
 		for i := 1; i < 20; i++ {
-			pass(9 * time.Millisecond)
-			must(t, k.Release(t.Context()))
+			Pass(9 * time.Millisecond)
+			Must(t, k.Release(t.Context()))
 			k = q.next(i)
 			if k.Owner() != owner {
 				break
@@ -252,7 +236,7 @@ func TestAPassedLockEndsBeforeItsKeyDoes(t *testing.T) {
 			kept := 0 // one master may have refused the key, which the lock before was yet to leave there
 			for _, m := range masters {
 				m.Mu.Lock()
-				if !m.Keys[key].Expires.Before(k.Until()) {
+				if !m.Keys[Key].Expires.Before(k.Until()) {
 					kept++
 				}
 				m.Mu.Unlock()
@@ -269,41 +253,32 @@ func TestAPassedLockEndsBeforeItsKeyDoes(t *testing.T) {
 
 // A master that answers the acquisition late, when the lock has been passed on, is released as any other.
 func TestStragglersOfALockThatWasPassedOnAreReleased(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	WithLocker(t, 3, func(t *testing.T, masters Fakes, l *redlock.Locker) {
 		q, first := newLine(t, l, 3, redlock.AutoRenew())
-		must(t, first.Release(t.Context()))
+		Must(t, first.Release(t.Context()))
 		second := q.next(1) // from here on the third master is late
-		settle(time.Second) // past the window: the next acquisition is from the masters
-		masters[2].Behave(on(single.Acquire, act{Before: 300 * time.Millisecond}))
+		Settle(time.Second) // past the window: the next acquisition is from the masters
+		masters[2].Behave(On(single.Acquire, Act{Before: 300 * time.Millisecond}))
 		q.add(passTTL)
 		q.add(passTTL)
-		must(t, second.Release(t.Context()))
+		Must(t, second.Release(t.Context()))
 		third := q.next(2)
-		must(t, third.Release(t.Context()))
+		Must(t, third.Release(t.Context()))
 		fourth := q.next(3)
 		if fourth.Owner() != third.Owner() || masters[2].Holder() != "" {
 			t.Fatalf("the third master is not late, or %s was not passed on", third.ID())
 		}
-		must(t, fourth.Release(t.Context()))
-		fifth := q.next(4)
-		if fifth.Owner() != third.Owner() {
-			t.Error("the lock was not passed on twice")
-		}
-		must(t, fifth.Release(t.Context()))
-		settle(time.Second)
-		if n := masters.Holders(""); n != 0 {
-			t.Errorf("%d masters have the key after the last release", n)
-		}
+		Must(t, q.passed(fourth, 4).Release(t.Context()))
+		Settle(time.Second)
+		masters.AllFree(t)
 	})
 }
 
 // Close refuses the waiters, and waits for the holder to which the lock was passed.
 func TestCloseRefusesWaitersAndWaitsForAPassedLock(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	WithLocker(t, 3, func(t *testing.T, masters Fakes, l *redlock.Locker) {
 		q, first := newLine(t, l, 3)
-		must(t, first.Release(t.Context()))
+		Must(t, first.Release(t.Context()))
 		second := q.next(1)
 		closed := make(chan error)
 		go func() { closed <- l.Close(t.Context()) }()
@@ -314,30 +289,23 @@ func TestCloseRefusesWaitersAndWaitsForAPassedLock(t *testing.T) {
 		if err := second.Err(); err != nil {
 			t.Errorf("the lock that was passed on: %v", err)
 		}
-		must(t, second.Release(t.Context()))
-		must(t, <-closed)
-		if n := masters.Holders(""); n != 0 {
-			t.Errorf("%d masters have the key", n)
-		}
+		Must(t, second.Release(t.Context()))
+		Must(t, <-closed)
+		masters.AllFree(t)
 	})
 }
 
 // When the context of Close ends, Close ends a lock that was passed on like every other lock.
 func TestCloseEndsAPassedLockWhenItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		masters := newFakes(3)
-		l, err := redlock.New(masters.Masters(), redlock.Options{Clock: newClock()})
-		must(t, err)
+		masters := NewFakes(3)
+		l, err := redlock.New(masters.Masters(), redlock.Options{Clock: NewClock()})
+		Must(t, err)
 		q, first := newLine(t, l, 2)
-		must(t, first.Release(t.Context()))
+		Must(t, first.Release(t.Context()))
 		second := q.next(1)
-		ctx := within(t, time.Second)
-		if err := l.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Close: %v", err)
-		}
-		if err := second.Err(); !errors.Is(err, redlock.ErrClosed) {
-			t.Errorf("the lock that was passed on: %v", err)
-		}
+		Is(t, l.Close(Within(t, time.Second)), context.DeadlineExceeded)
+		Is(t, second.Err(), redlock.ErrClosed)
 	})
 }
 
@@ -351,31 +319,26 @@ func TestAPassedLockIsRenewedAndLapsesLikeAnyOther(t *testing.T) {
 		"lapses":  {nil, passTTL - passTTL/100 - 2*time.Millisecond},
 		"MaxHold": {[]redlock.Option{redlock.AutoRenew(), redlock.MaxHold(15 * time.Second)}, 15 * time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, 3, func(t *testing.T, masters fakes) {
-				l := masters.Locker(t, redlock.Options{})
-				q, first := newLine(t, l, 3, tt.opts...)
-				must(t, first.Release(t.Context()))
-				second := q.next(1)
-				if second.Owner() != first.Owner() {
-					t.Fatal("the lock was not passed on")
-				}
-				began := time.Now()
-				select {
-				case <-second.Done():
-				case <-time.After(20 * time.Second):
-				}
-				if took := time.Since(began); tt.ends == 0 && second.Err() != nil || tt.ends > 0 &&
-					(took > tt.ends || took < tt.ends*9/10) {
-					t.Errorf("the lock ended after %v, want %v: %v", took, tt.ends, second.Err())
-				}
-				if tt.ends > 0 { // the one behind it is woken by its end
-					q.next(2)
-					return
-				}
-				must(t, second.Release(t.Context()))
-				must(t, q.next(2).Release(t.Context()))
-			})
+		RunVirtual(t, name, func(t *testing.T) {
+			masters := NewFakes(3)
+			l := masters.Locker(t, redlock.Options{})
+			q, first := newLine(t, l, 3, tt.opts...)
+			second := q.passed(first, 1)
+			began := time.Now()
+			select {
+			case <-second.Done():
+			case <-time.After(20 * time.Second):
+			}
+			if took := time.Since(began); tt.ends == 0 && second.Err() != nil || tt.ends > 0 &&
+				(took > tt.ends || took < tt.ends*9/10) {
+				t.Errorf("the lock ended after %v, want %v: %v", took, tt.ends, second.Err())
+			}
+			if tt.ends > 0 { // the one behind it is woken by its end
+				q.next(2)
+				return
+			}
+			Must(t, second.Release(t.Context()))
+			Must(t, q.next(2).Release(t.Context()))
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/soak"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/redlocktest"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -23,8 +24,8 @@ const atOnce = time.Second
 // holdsFor takes the key for a while, as another process does.
 func holdsFor(t *testing.T, masters redlocktest.Masters, d time.Duration) {
 	t.Helper()
-	settle(d)
-	masters.Release(key)
+	Settle(d)
+	masters.Release(Key)
 }
 
 // The masters keep a position for a minute, and this one is needed for longer.
@@ -35,12 +36,12 @@ func TestAWaiterWithALongRetryEveryIsNotifiedOfALateRelease(t *testing.T) {
 		{10 * time.Minute, 9 * time.Minute},
 		{24 * time.Hour, 5 * time.Hour},
 	} {
-		inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
-			masters.Hold(key)
-			w := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(c.every))
+		InMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
+			masters.Hold(Key)
+			w := Wait(t, t.Context(), l, Key, LongTTL, redlock.RetryEvery(c.every))
 			holdsFor(t, masters, c.held)
 			began := time.Now()
-			must(t, w.Get(t).Release(t.Context()))
+			Must(t, w.Get(t).Release(t.Context()))
 			if took := w.At.Sub(began); took > atOnce {
 				t.Errorf("RetryEvery(%v): the key was held for %v, and the waiter came %v after its release", c.every,
 					c.held, took)
@@ -51,16 +52,16 @@ func TestAWaiterWithALongRetryEveryIsNotifiedOfALateRelease(t *testing.T) {
 
 // A waiter keeps its position if the masters do not answer one of its attempts.
 func TestAWaiterKeepsItsPositionAfterALostAttempt(t *testing.T) {
-	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
-		masters.Hold(key)
-		w := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(10*time.Minute))
-		settle(20 * time.Second)
+	InMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
+		masters.Hold(Key)
+		w := Wait(t, t.Context(), l, Key, LongTTL, redlock.RetryEvery(10*time.Minute))
+		Settle(20 * time.Second)
 		masters.Fail(errors.New("cut off"))
-		settle(27 * time.Second)
+		Settle(27 * time.Second)
 		masters.Fail(nil)
 		holdsFor(t, masters, 23*time.Second)
 		began := time.Now()
-		must(t, w.Get(t).Release(t.Context()))
+		Must(t, w.Get(t).Release(t.Context()))
 		if took := w.At.Sub(began); took > atOnce {
 			t.Errorf("the waiter came %v after the release", took)
 		}
@@ -72,12 +73,12 @@ func TestAWaiterKeepsItsPositionAfterALostAttempt(t *testing.T) {
 func asks(t *testing.T, notify bool, opts ...redlock.Option) int {
 	t.Helper()
 	var count atomic.Int32
-	inMemory(t, func(t *testing.T, masters redlocktest.Masters, _ *redlock.Locker) {
-		masters.Hold(key)
+	InMemory(t, func(t *testing.T, masters redlocktest.Masters, _ *redlock.Locker) {
+		masters.Hold(Key)
 		l := watched(t, masters, notify, func() { count.Add(1) })
-		_, err := l.Acquire(within(t, time.Hour+time.Second), key, longTTL, opts...)
-		is(t, err, redlock.ErrHeld)
-		settle(time.Second)
+		_, err := l.Acquire(Within(t, time.Hour+time.Second), Key, LongTTL, opts...)
+		Is(t, err, redlock.ErrHeld)
+		Settle(time.Second)
 	})
 	return int(count.Load())
 }
@@ -87,19 +88,19 @@ func asks(t *testing.T, notify bool, opts ...redlock.Option) int {
 func TestHazard32AWaiterDoesNotSpin(t *testing.T) {
 	for _, notify := range []bool{true, false} {
 		for _, lost := range []int{0, 1} {
-			inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
-				held := acquire(t, l, longTTL)
-				settle(time.Second)
-				masters[:lost].Lose(key)
+			InMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
+				held := Acquire(t, l, LongTTL)
+				Settle(time.Second)
+				masters[:lost].Lose(Key)
 				var count atomic.Int32
 				waits := watched(t, masters, notify, func() { count.Add(1) })
-				_, err := waits.Acquire(within(t, 2*time.Second), key, longTTL)
-				is(t, err, redlock.ErrHeld)
+				_, err := waits.Acquire(Within(t, 2*time.Second), Key, LongTTL)
+				Is(t, err, redlock.ErrHeld)
 				if n := count.Load(); n < 2 || n > 50 {
 					t.Errorf("%d attempts in 2s, notified: %t; %d masters have lost the key", n, notify, lost)
 				}
-				must(t, held.Verify(t.Context()))
-				must(t, held.Release(t.Context()))
+				Must(t, held.Verify(t.Context()))
+				Must(t, held.Release(t.Context()))
 			})
 		}
 	}
@@ -114,12 +115,11 @@ func watched(t *testing.T, masters redlocktest.Masters, notify bool, attempted f
 			all[i] = struct{ redlock.Master }{m}
 		}
 	}
-	l := lockerOver(t, all, redlock.Options{Clock: masters.Clock(), Observer: func(e redlock.Event) {
+	return LockerOver(t, all, redlock.Options{Clock: masters.Clock(), Observer: func(e redlock.Event) {
 		if e.Kind == redlock.EventAcquire {
 			attempted()
 		}
 	}})
-	return l
 }
 
 // A waiter needs few requests to keep its position, and sends them only where they help.
@@ -137,11 +137,11 @@ func TestAWaiterSendsFewRequestsToKeepItsPosition(t *testing.T) {
 }
 
 func TestKeepingAPositionCountsAsNoAttempt(t *testing.T) {
-	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
-		masters.Hold(key)
+	InMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
+		masters.Hold(Key)
 		began := time.Now()
-		_, err := l.Acquire(t.Context(), key, longTTL, redlock.RetryEvery(10*time.Minute), redlock.MaxAttempts(3))
-		is(t, err, redlock.ErrHeld)
+		_, err := l.Acquire(t.Context(), Key, LongTTL, redlock.RetryEvery(10*time.Minute), redlock.MaxAttempts(3))
+		Is(t, err, redlock.ErrHeld)
 		if took := time.Since(began); took != 20*time.Minute {
 			t.Errorf("three attempts, one every ten minutes, took %v", took)
 		}
@@ -151,19 +151,19 @@ func TestKeepingAPositionCountsAsNoAttempt(t *testing.T) {
 // A waiter that stands still is notified once and does not react. The waiter behind it finds the free key by itself,
 // long before its RetryEvery.
 func TestAStoppedWaiterDelaysAWaiterWithALongRetryEveryByLessThanAMinute(t *testing.T) {
-	inMemory(t, func(t *testing.T, masters redlocktest.Masters, _ *redlock.Locker) {
+	InMemory(t, func(t *testing.T, masters redlocktest.Masters, _ *redlock.Locker) {
 		// so it asks every 24 s
 		l := masters.Locker(t, redlock.Options{Jitter: func(time.Duration) time.Duration { return 0 }})
-		masters.Hold(key)
+		masters.Hold(Key)
 		queueUp(t, masters, "still")
 		for _, m := range masters {
 			t.Cleanup(m.Listen(single.ChannelPrefix+"still", func() {}, func(string) {}))
 		}
-		w := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(10*time.Minute))
+		w := Wait(t, t.Context(), l, Key, LongTTL, redlock.RetryEvery(10*time.Minute))
 		holdsFor(t, masters, 5*time.Minute)
 		began := time.Now()
-		settle(30 * time.Second)
-		must(t, w.Get(t).Release(t.Context()))
+		Settle(30 * time.Second)
+		Must(t, w.Get(t).Release(t.Context()))
 		if took := w.At.Sub(began); took < atOnce || took > 30*time.Second {
 			t.Errorf("the waiter came %v after the release, want some seconds: no notification, and one question", took)
 		}
@@ -175,7 +175,7 @@ func queueUp(t *testing.T, masters redlocktest.Masters, waiters ...string) {
 	t.Helper()
 	for i, name := range waiters {
 		r := single.Request{
-			Op: single.Acquire, Keys: []string{key}, Owner: name, TTL: time.Second, Waiter: name, Waited: time.Hour +
+			Op: single.Acquire, Keys: []string{Key}, Owner: name, TTL: time.Second, Waiter: name, Waited: time.Hour +
 				time.Duration(i),
 		}
 		for _, m := range masters {
@@ -198,17 +198,17 @@ func TestHazard108DeadWaitersCostNoHandoff(t *testing.T) {
 		"a kept key": {[]redlock.Option{redlock.MinHold(65 * time.Second)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inMemory(t, func(t *testing.T, masters redlocktest.Masters, other *redlock.Locker) {
+			InMemory(t, func(t *testing.T, masters redlocktest.Masters, other *redlock.Locker) {
 				// so it asks after 24, 48, 72 s
 				l := masters.Locker(t, redlock.Options{Jitter: func(time.Duration) time.Duration { return 0 }})
-				held := acquire(t, other, 5*time.Minute, c.holds...)
+				held := Acquire(t, other, 5*time.Minute, c.holds...)
 				queueUp(t, masters, dead...)
-				w := wait(t, t.Context(), l, key, longTTL, append(c.waits, redlock.RetryEvery(time.Hour))...)
-				settle(time.Minute)
+				w := Wait(t, t.Context(), l, Key, LongTTL, append(c.waits, redlock.RetryEvery(time.Hour))...)
+				Settle(time.Minute)
 				released := time.Now()
-				must(t, held.Release(t.Context()))
+				Must(t, held.Release(t.Context()))
 				if name == "a kept key" {
-					settle(5 * time.Second)
+					Settle(5 * time.Second)
 					released = time.Now() // it is free by itself
 				}
 				comesAtOnce(t, w, released)
@@ -240,34 +240,34 @@ func TestSomeWaiterKnowsOfAKeptKeyWhenOthersStopWaiting(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inMemory(t, func(t *testing.T, masters redlocktest.Masters, holder *redlock.Locker) {
+			InMemory(t, func(t *testing.T, masters redlocktest.Masters, holder *redlock.Locker) {
 				processes := []*redlock.Locker{
 					masters.Locker(t, redlock.Options{Jitter: func(d time.Duration) time.Duration { return d - 1 }}),
 					masters.Locker(t, redlock.Options{}),
 				}
-				lock := acquire(t, holder, longTTL, redlock.MinHold(kept))
-				var waits []*waiting
+				lock := Acquire(t, holder, LongTTL, redlock.MinHold(kept))
+				var waits []*Waiting
 				var stops []context.CancelFunc
 				for _, i := range c.processes {
 					ctx, stop := context.WithCancel(t.Context())
 					t.Cleanup(stop)
-					waits = append(waits, wait(t, ctx, processes[i], key, longTTL, redlock.RetryEvery(time.Hour)))
+					waits = append(waits, Wait(t, ctx, processes[i], Key, LongTTL, redlock.RetryEvery(time.Hour)))
 					stops = append(stops, stop)
-					settle(ms)
+					Settle(ms)
 				}
 				began := time.Now().Add(-time.Duration(len(waits)) * ms)
-				must(t, lock.Release(t.Context()))
+				Must(t, lock.Release(t.Context()))
 				for _, e := range c.ends {
-					settle(time.Until(began.Add(e.at)))
+					Settle(time.Until(began.Add(e.at)))
 					stops[e.waiter]()
-					is(t, waits[e.waiter].Fail(t), context.Canceled)
+					Is(t, waits[e.waiter].Fail(t), context.Canceled)
 					waits[e.waiter] = nil
 				}
 				for _, w := range waits {
 					if w == nil {
 						continue
 					}
-					must(t, w.Get(t).Release(t.Context()))
+					Must(t, w.Get(t).Release(t.Context()))
 					if took := w.At.Sub(began); took < kept || took > kept+atOnce {
 						t.Errorf("the key was kept until %v, and the waiter had it at %v", kept, took)
 					}
@@ -282,7 +282,7 @@ func TestSomeWaiterKnowsOfAKeptKeyWhenOthersStopWaiting(t *testing.T) {
 // a waiting goroutine.
 func seldom(t *testing.T, seed uint64) (idle time.Duration, taken int) {
 	t.Helper()
-	inMemory(t, func(t *testing.T, masters redlocktest.Masters, _ *redlock.Locker) {
+	InMemory(t, func(t *testing.T, masters redlocktest.Masters, _ *redlock.Locker) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		masters.SlowDown(time.Duration(random.IntN(3)) * 5 * time.Millisecond)
 		var mu sync.Mutex
@@ -307,7 +307,7 @@ func seldom(t *testing.T, seed uint64) (idle time.Duration, taken int) {
 						mu.Lock()
 						waits[ctx] = true
 						mu.Unlock()
-						lock, err := l.Acquire(ctx, key, 10*time.Minute, opts...)
+						lock, err := l.Acquire(ctx, Key, 10*time.Minute, opts...)
 						mu.Lock()
 						delete(waits, ctx)
 						mu.Unlock()
@@ -316,18 +316,18 @@ func seldom(t *testing.T, seed uint64) (idle time.Duration, taken int) {
 							mu.Lock()
 							taken++
 							mu.Unlock()
-							pass(some(work))
+							Pass(some(work))
 							_ = lock.Release(t.Context())
 						}
 						// an attempt must not overtake what ends the wait before
-						pass(time.Second + some(5*time.Minute))
+						Pass(time.Second + some(5*time.Minute))
 					}
 				})
 			}
 		}
 		const step = 500 * time.Millisecond
 		before := 0
-		for free := time.Duration(0); time.Now().Before(until); pass(step) {
+		for free := time.Duration(0); time.Now().Before(until); Pass(step) {
 			mu.Lock()
 			if free += step; len(masters.Held()) > 0 || len(waits) == 0 || taken > before {
 				free, before = 0, taken
@@ -346,18 +346,17 @@ func TestAWaiterThatAsksInTheLastMillisecondOfAKeptKeyAsksAgain(t *testing.T) {
 	const kept = 10 * time.Second
 	const end = kept + kept/100 + 2*time.Millisecond // by the masters' clocks, which may be slower
 	for at := end - time.Millisecond; at <= end+2*time.Millisecond; at += 150 * time.Microsecond {
-		inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
+		InMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
 			began := time.Now()
-			lock, err := l.Acquire(t.Context(), key, longTTL, redlock.MinHold(kept))
-			must(t, err)
-			must(t, lock.Release(t.Context()))
+			lock, err := l.Acquire(t.Context(), Key, LongTTL, redlock.MinHold(kept))
+			Must(t, err)
+			Must(t, lock.Release(t.Context()))
 			other := masters.Locker(t, redlock.Options{})
-			ctx := within(t, kept/2)
-			_, err = other.Acquire(ctx, key, longTTL, redlock.RetryEvery(time.Hour)) // now it listens
-			is(t, err, redlock.ErrHeld)
-			pass(time.Until(began.Add(at)))
-			w := wait(t, t.Context(), other, key, longTTL, redlock.RetryEvery(time.Hour))
-			must(t, w.Get(t).Release(t.Context()))
+			_, err = other.Acquire(Within(t, kept/2), Key, LongTTL, redlock.RetryEvery(time.Hour)) // now it listens
+			Is(t, err, redlock.ErrHeld)
+			Pass(time.Until(began.Add(at)))
+			w := Wait(t, t.Context(), other, Key, LongTTL, redlock.RetryEvery(time.Hour))
+			Must(t, w.Get(t).Release(t.Context()))
 			if took := w.At.Sub(began) - end; took > atOnce {
 				t.Errorf("it asked at %v, and came %v after the end", at, took)
 			}

@@ -10,12 +10,13 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/soak"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
 // queueing is a fake master that keeps the Locker's places in arrival queues, as the scripts do.
 type queueing struct {
-	*fake
+	*Fake
 	mu       sync.Mutex
 	queues   map[string]bool          // the keys in whose queue the Locker stands
 	unqueued map[*single.Request]bool // releases that said that it does not
@@ -32,11 +33,11 @@ func (m *queueing) Do(ctx context.Context, batch []*single.Call) {
 		}
 		m.mu.Unlock()
 		if !m.aside {
-			m.fake.Do(ctx, batch[i:i+1]) // in their order, as a connection does
+			m.Fake.Do(ctx, batch[i:i+1]) // in their order, as a connection does
 		}
 	}
 	if m.aside {
-		m.fake.Do(ctx, batch)
+		m.Fake.Do(ctx, batch)
 	}
 }
 
@@ -66,20 +67,20 @@ func (m *queueing) performed(r *single.Request, reply single.Reply) {
 func TestAReleaseThatDoesNotReadTheQueueLeavesNoWaiterInIt(t *testing.T) {
 	saved, needed, seeds := 0, 0, soak.Or(150, 1500)
 	for seed := range uint64(seeds) {
-		bubble(t, 3, func(t *testing.T, masters fakes) {
+		Bubble(t, 3, func(t *testing.T, masters Fakes) {
 			all, over := queues(masters, false)
 			for i, m := range masters {
 				m.Behave(erratic(rand.New(rand.NewPCG(seed, uint64(i)))))
 			}
-			l, err := redlock.New(over, redlock.Options{Clock: newClock(), RequestTimeout: 50 * time.Millisecond})
-			must(t, err)
+			l, err := redlock.New(over, redlock.Options{Clock: NewClock(), RequestTimeout: 50 * time.Millisecond})
+			Must(t, err)
 			var everybody sync.WaitGroup
 			for i := range uint64(4) {
 				everybody.Go(func() { useKeys(t, l, 4*seed+i) })
 			}
 			everybody.Go(func() { takeAway(masters, seed) })
 			everybody.Wait()
-			must(t, l.Close(t.Context()))
+			Must(t, l.Close(t.Context()))
 			for _, m := range all {
 				for k, queued := range m.queues {
 					if queued {
@@ -97,21 +98,21 @@ func TestAReleaseThatDoesNotReadTheQueueLeavesNoWaiterInIt(t *testing.T) {
 
 // erratic takes a little time, so that requests stay in their order. It always answers, because a Locker can't leave
 // the queue of a master that does not answer.
-func erratic(random *rand.Rand) func(*single.Request) act {
+func erratic(random *rand.Rand) func(*single.Request) Act {
 	var mu sync.Mutex
-	return func(*single.Request) act {
+	return func(*single.Request) Act {
 		mu.Lock()
 		defer mu.Unlock()
 		some := func() time.Duration { return time.Duration(random.IntN(400)) * time.Microsecond }
-		return act{Before: some(), After: some()}
+		return Act{Before: some(), After: some()}
 	}
 }
 
 // takeAway is another process that sets the keys.
-func takeAway(masters fakes, seed uint64) {
+func takeAway(masters Fakes, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 10))
 	for range 20 {
-		pass(time.Duration(random.IntN(5)) * time.Millisecond)
+		Pass(time.Duration(random.IntN(5)) * time.Millisecond)
 		masters[random.IntN(len(masters))].Take("somebody", time.Duration(random.IntN(10))*time.Millisecond)
 	}
 }
@@ -120,9 +121,9 @@ func takeAway(masters fakes, seed uint64) {
 func useKeys(t *testing.T, l *redlock.Locker, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	for range 2 {
-		pass(time.Duration(random.IntN(8)) * time.Millisecond)
+		Pass(time.Duration(random.IntN(8)) * time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+random.IntN(40))*time.Millisecond)
-		keys, opts := []string{key, "another"}, []redlock.Option(nil)
+		keys, opts := []string{Key, "another"}, []redlock.Option(nil)
 		random.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 		if random.IntN(4) == 0 {
 			opts = append(opts, redlock.AndKeys(keys[1]))
@@ -135,7 +136,7 @@ func useKeys(t *testing.T, l *redlock.Locker, seed uint64) {
 			}
 			continue
 		}
-		pass(time.Duration(random.IntN(2)*random.IntN(5)) * time.Millisecond)
+		Pass(time.Duration(random.IntN(2)*random.IntN(5)) * time.Millisecond)
 		if random.IntN(3) == 0 {
 			_ = lock.Extend(t.Context(), 10*time.Second)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/soak"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/redlocktest"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -30,9 +31,9 @@ func (m detour) Do(ctx context.Context, batch []*single.Call) {
 	var all sync.WaitGroup
 	for i, c := range batch {
 		all.Go(func() {
-			pass(m.way(c.Request))
+			Pass(m.way(c.Request))
 			m.Master.Do(ctx, batch[i:i+1])
-			pass(3 * time.Millisecond)
+			Pass(3 * time.Millisecond)
 		})
 	}
 	all.Wait()
@@ -55,11 +56,11 @@ func farAway(t *testing.T, slow single.Op,
 				return 3 * time.Millisecond
 			}}
 		}
-		l := lockerOver(t, all, redlock.Options{})
+		l := LockerOver(t, all, redlock.Options{})
 		masters.Hold("another") // so that the Locker listens all the time
 		ctx, cancel := context.WithCancel(t.Context())
-		listens := wait(t, ctx, l, "another", longTTL)
-		settle(time.Second)
+		listens := Wait(t, ctx, l, "another", LongTTL)
+		Settle(time.Second)
 		body(t, masters, l, masters.Locker(t, redlock.Options{}))
 		cancel()
 		_ = listens.Fail(t)
@@ -67,10 +68,10 @@ func farAway(t *testing.T, slow single.Op,
 }
 
 // comesAtOnce fails the test if a waiter that asks seldom comes late.
-func comesAtOnce(t *testing.T, w *waiting, released time.Time) {
+func comesAtOnce(t *testing.T, w *Waiting, released time.Time) {
 	t.Helper()
-	settle(30 * time.Second)
-	must(t, w.Get(t).Release(t.Context()))
+	Settle(30 * time.Second)
+	Must(t, w.Get(t).Release(t.Context()))
 	if took := w.At.Sub(released); took > atOnce {
 		t.Errorf("the waiter came %v after the release", took)
 	}
@@ -78,20 +79,20 @@ func comesAtOnce(t *testing.T, w *waiting, released time.Time) {
 
 // A waiter leaves the masters' queues when its context ends, so that no release notifies it.
 func TestACancelledWaiterIsNotNotified(t *testing.T) {
-	for _, opt := range []redlock.Option{redlock.AndKeys(key), redlock.Exclusive()} {
-		inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
-			held := acquire(t, l, time.Hour, opt)
+	for _, opt := range []redlock.Option{redlock.AndKeys(Key), redlock.Exclusive()} {
+		InMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
+			held := Acquire(t, l, time.Hour, opt)
 			ctx, cancel := context.WithCancel(t.Context())
-			first := wait(t, ctx, masters.Locker(t, redlock.Options{}), key, longTTL, opt)
-			settle(time.Second)
-			second := wait(t, t.Context(), masters.Locker(t, redlock.Options{}), key, longTTL, opt,
+			first := Wait(t, ctx, masters.Locker(t, redlock.Options{}), Key, LongTTL, opt)
+			Settle(time.Second)
+			second := Wait(t, t.Context(), masters.Locker(t, redlock.Options{}), Key, LongTTL, opt,
 				redlock.RetryEvery(time.Hour))
-			settle(time.Second)
+			Settle(time.Second)
 			cancel()
 			_ = first.Fail(t)
-			settle(time.Second)
+			Settle(time.Second)
 			released := time.Now()
-			must(t, held.Release(t.Context()))
+			Must(t, held.Release(t.Context()))
 			comesAtOnce(t, second, released)
 		})
 	}
@@ -99,16 +100,16 @@ func TestACancelledWaiterIsNotNotified(t *testing.T) {
 
 func TestAWaiterForSeveralKeysIsNotifiedForEachKey(t *testing.T) {
 	for _, same := range []bool{true, false} {
-		inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
+		InMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
 			other := l
 			if !same {
 				other = masters.Locker(t, redlock.Options{})
 			}
-			held := take(t, l, "c", time.Hour)
-			w := wait(t, t.Context(), other, "a", longTTL, redlock.AndKeys("b", "c"), redlock.RetryEvery(time.Hour))
-			settle(time.Minute)
+			held := Take(t, l, "c", time.Hour)
+			w := Wait(t, t.Context(), other, "a", LongTTL, redlock.AndKeys("b", "c"), redlock.RetryEvery(time.Hour))
+			Settle(time.Minute)
 			released := time.Now()
-			must(t, held.Release(t.Context()))
+			Must(t, held.Release(t.Context()))
 			comesAtOnce(t, w, released)
 		})
 	}
@@ -116,17 +117,17 @@ func TestAWaiterForSeveralKeysIsNotifiedForEachKey(t *testing.T) {
 
 func TestACancelledWaiterTakesNoPositionFromTheNextOfItsProcess(t *testing.T) {
 	farAway(t, single.Leave, func(t *testing.T, masters redlocktest.Masters, l, _ *redlock.Locker) {
-		masters.Hold(key)
+		masters.Hold(Key)
 		ctx, cancel := context.WithCancel(t.Context())
-		first := wait(t, ctx, l, key, longTTL, redlock.RetryEvery(time.Hour))
-		settle(time.Second)
+		first := Wait(t, ctx, l, Key, LongTTL, redlock.RetryEvery(time.Hour))
+		Settle(time.Second)
 		cancel()
 		_ = first.Fail(t)
 		// its attempt overtakes the departure
-		next := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(time.Hour))
-		settle(time.Second)
+		next := Wait(t, t.Context(), l, Key, LongTTL, redlock.RetryEvery(time.Hour))
+		Settle(time.Second)
 		released := time.Now()
-		masters.Release(key)
+		masters.Release(Key)
 		comesAtOnce(t, next, released)
 	})
 }
@@ -135,46 +136,46 @@ func TestACancelledWaiterTakesNoPositionFromTheNextOfItsProcess(t *testing.T) {
 // waiter's attempt is granted, and a granted attempt does not enter a queue. So the Locker is in the queue of one
 // master out of three, unless it checks its position again after the last master has answered.
 func TestADepartureThatIsLateOnOneMasterTakesNoPositionFromTheNext(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		all, over := queues(masters, true)
 		for i, m := range masters {
-			m.Behave(func(r *single.Request) act {
+			m.Behave(func(r *single.Request) Act {
 				switch {
 				case r.Op == single.Leave && i == 2:
-					return act{Before: 20 * time.Millisecond, After: 3 * time.Millisecond}
+					return Act{Before: 20 * time.Millisecond, After: 3 * time.Millisecond}
 				case r.Op == single.Release: // or the next attempt would be refused by what the one before was granted
-					return act{Before: time.Millisecond, After: 3 * time.Millisecond}
+					return Act{Before: time.Millisecond, After: 3 * time.Millisecond}
 				}
-				return act{Before: 3 * time.Millisecond, After: 3 * time.Millisecond}
+				return Act{Before: 3 * time.Millisecond, After: 3 * time.Millisecond}
 			})
 		}
 		masters[0].Take("another", 24*time.Hour)
 		masters[2].Take("another", 24*time.Hour)
-		l, err := redlock.New(over, redlock.Options{Clock: newClock(), RequestTimeout: time.Second})
-		must(t, err)
+		l, err := redlock.New(over, redlock.Options{Clock: NewClock(), RequestTimeout: time.Second})
+		Must(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
-		first := wait(t, ctx, l, key, longTTL, redlock.RetryEvery(time.Hour))
-		settle(time.Second)
+		first := Wait(t, ctx, l, Key, LongTTL, redlock.RetryEvery(time.Hour))
+		Settle(time.Second)
 		cancel()
 		_ = first.Fail(t)
-		pass(time.Millisecond) // so that they travel one by one
+		Pass(time.Millisecond) // so that they travel one by one
 		ctx, cancel = context.WithCancel(t.Context())
-		next := wait(t, ctx, l, key, longTTL, redlock.RetryEvery(time.Hour))
-		settle(time.Second)
+		next := Wait(t, ctx, l, Key, LongTTL, redlock.RetryEvery(time.Hour))
+		Settle(time.Second)
 		if n := standsIn(all); n < 2 {
 			t.Errorf("the Locker is in the queues of %d masters", n)
 		}
 		cancel()
 		_ = next.Fail(t)
-		must(t, l.Close(t.Context()))
+		Must(t, l.Close(t.Context()))
 	})
 }
 
 // queues makes masters that know whether the Locker is in their queues. If aside is true, each request of a batch
 // travels separately.
-func queues(masters fakes, aside bool) (all []*queueing, over []redlock.Master) {
+func queues(masters Fakes, aside bool) (all []*queueing, over []redlock.Master) {
 	for _, m := range masters {
-		q := &queueing{fake: m, queues: make(map[string]bool), unqueued: make(map[*single.Request]bool), aside: aside}
+		q := &queueing{Fake: m, queues: make(map[string]bool), unqueued: make(map[*single.Request]bool), aside: aside}
 		all, over, m.Performed = append(all, q), append(over, q), q.performed
 	}
 	return all, over
@@ -184,7 +185,7 @@ func queues(masters fakes, aside bool) (all []*queueing, over []redlock.Master) 
 func standsIn(all []*queueing) (n int) {
 	for _, m := range all {
 		m.mu.Lock()
-		if m.queues[key] {
+		if m.queues[Key] {
 			n++
 		}
 		m.mu.Unlock()
@@ -194,23 +195,23 @@ func standsIn(all []*queueing) (n int) {
 
 func TestAReleaseTakesNoPositionFromTheNextOfItsProcess(t *testing.T) {
 	farAway(t, single.Release, func(t *testing.T, masters redlocktest.Masters, l, other *redlock.Locker) {
-		masters.Hold(key)
-		holder := wait(t, t.Context(), l, key, longTTL)
-		settle(time.Second)
-		masters.Release(key)
+		masters.Hold(Key)
+		holder := Wait(t, t.Context(), l, Key, LongTTL)
+		Settle(time.Second)
+		masters.Release(Key)
 		lock := holder.Get(t)
-		rival := wait(t, t.Context(), other, key, longTTL, redlock.RetryEvery(time.Hour))
-		settle(time.Second)
+		rival := Wait(t, t.Context(), other, Key, LongTTL, redlock.RetryEvery(time.Hour))
+		Settle(time.Second)
 		released := make(chan error, 1)
 		go func() { released <- lock.Release(t.Context()) }()
-		pass(time.Millisecond)
+		Pass(time.Millisecond)
 		// its attempt overtakes the release
-		next := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(time.Hour))
-		must(t, <-released)
+		next := Wait(t, t.Context(), l, Key, LongTTL, redlock.RetryEvery(time.Hour))
+		Must(t, <-released)
 		theirs := rival.Get(t)
-		settle(time.Second)
+		Settle(time.Second)
 		began := time.Now()
-		must(t, theirs.Release(t.Context()))
+		Must(t, theirs.Release(t.Context()))
 		comesAtOnce(t, next, began)
 	})
 }
@@ -235,51 +236,44 @@ func (m unreleased) Do(ctx context.Context, batch []*single.Call) {
 // release. The repeated release removes the Locker from the queues, and notifies no waiter of this process.
 func TestARepeatedReleaseTakesNoPositionFromTheNextOfItsProcess(t *testing.T) {
 	for name, contended := range map[string]bool{"alone": false, "with a rival": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				masters := redlocktest.New(t, redlocktest.Count(3))
-				all := masters.All()
-				var cut atomic.Bool
-				for i, m := range masters {
-					all[i] = unreleased{m, &cut}
-				}
-				l := lockerOver(t, all, redlock.Options{Clock: masters.Clock()})
-				other := masters.Locker(t, redlock.Options{})
-				masters.Hold(key)
-				holder := wait(t, t.Context(), l, key, longTTL)
-				settle(time.Second)
-				masters.Release(key)
-				lock := holder.Get(t)
-				pass(time.Millisecond) // the third master has granted it, too
+		RunVirtual(t, name, func(t *testing.T) {
+			masters := redlocktest.New(t, redlocktest.Count(3))
+			var cut atomic.Bool
+			all := WrapEach(masters, func(_ int, m *redlocktest.Master) redlock.Master { return unreleased{m, &cut} })
+			l := LockerOver(t, all, redlock.Options{Clock: masters.Clock()})
+			other := masters.Locker(t, redlock.Options{})
+			masters.Hold(Key)
+			holder := Wait(t, t.Context(), l, Key, LongTTL)
+			Settle(time.Second)
+			masters.Release(Key)
+			lock := holder.Get(t)
+			Pass(time.Millisecond) // the third master has granted it, too
 
-				cut.Store(true)
-				if err := lock.Release(t.Context()); !errors.Is(err, redlock.ErrNoQuorum) {
-					t.Fatalf("release: %v", err)
-				}
-				began := time.Now()
-				var rival *waiting
-				if contended {
-					rival = wait(t, t.Context(), other, key, longTTL, redlock.RetryEvery(time.Hour))
-					pass(time.Millisecond) // it is the older waiter
-				}
-				next := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(time.Hour))
-				pass(50 * time.Millisecond)
-				cut.Store(false) // the next time they are asked they get it
-				settle(time.Second)
-				if contended {
-					theirs := rival.Get(t)
-					settle(time.Second)
-					began = time.Now()
-					must(t, theirs.Release(t.Context()))
-					comesAtOnce(t, next, began)
-					return
-				}
-				settle(30 * time.Second)
-				must(t, next.Get(t).Release(t.Context()))
-				if took := next.At.Sub(began); took > time.Second {
-					t.Errorf("the waiter came %v after the release", took)
-				}
-			})
+			cut.Store(true)
+			Is(t, lock.Release(t.Context()), redlock.ErrNoQuorum)
+			began := time.Now()
+			var rival *Waiting
+			if contended {
+				rival = Wait(t, t.Context(), other, Key, LongTTL, redlock.RetryEvery(time.Hour))
+				Pass(time.Millisecond) // it is the older waiter
+			}
+			next := Wait(t, t.Context(), l, Key, LongTTL, redlock.RetryEvery(time.Hour))
+			Pass(50 * time.Millisecond)
+			cut.Store(false) // the next time they are asked they get it
+			Settle(time.Second)
+			if contended {
+				theirs := rival.Get(t)
+				Settle(time.Second)
+				began = time.Now()
+				Must(t, theirs.Release(t.Context()))
+				comesAtOnce(t, next, began)
+				return
+			}
+			Settle(30 * time.Second)
+			Must(t, next.Get(t).Release(t.Context()))
+			if took := next.At.Sub(began); took > time.Second {
+				t.Errorf("the waiter came %v after the release", took)
+			}
 		})
 	}
 }
@@ -304,7 +298,7 @@ func (m notifying) Do(ctx context.Context, batch []*single.Call) {
 // the queues of a quorum, however seldom the goroutine asks.
 func TestEveryWaitingProcessIsInTheMastersQueues(t *testing.T) {
 	for seed := range uint64(soak.Or(100, 3000)) {
-		bubble(t, 3, func(t *testing.T, masters fakes) {
+		Bubble(t, 3, func(t *testing.T, masters Fakes) {
 			random := rand.New(rand.NewPCG(seed, 0))
 			var mu sync.Mutex
 			some := func(most time.Duration) time.Duration {
@@ -315,55 +309,55 @@ func TestEveryWaitingProcessIsInTheMastersQueues(t *testing.T) {
 			all, over := queues(masters, true)
 			for i, m := range masters {
 				over[i] = notifying{all[i], func() bool { return some(2) == 0 }}
-				m.Behave(func(*single.Request) act {
-					return act{
+				m.Behave(func(*single.Request) Act {
+					return Act{
 						Before: time.Millisecond + some(10*time.Millisecond), After: time.Millisecond +
 							some(3*time.Millisecond),
 					}
 				})
 			}
-			l, err := redlock.New(over, redlock.Options{Clock: newClock(), RequestTimeout: time.Second})
-			must(t, err)
+			l, err := redlock.New(over, redlock.Options{Clock: NewClock(), RequestTimeout: time.Second})
+			Must(t, err)
 			var others sync.WaitGroup
 			for range 3 {
 				others.Go(func() {
 					for range 4 {
 						ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond+some(40*time.Millisecond))
-						if lock, err := l.Acquire(ctx, key, longTTL, redlock.RetryEvery(time.Hour)); err == nil {
-							pass(some(5 * time.Millisecond))
+						if lock, err := l.Acquire(ctx, Key, LongTTL, redlock.RetryEvery(time.Hour)); err == nil {
+							Pass(some(5 * time.Millisecond))
 							_ = lock.Release(t.Context())
 						}
 						cancel()
-						pass(some(3 * time.Millisecond))
+						Pass(some(3 * time.Millisecond))
 					}
 				})
 			}
-			pass(some(50 * time.Millisecond))
+			Pass(some(50 * time.Millisecond))
 			taken := takes(t, masters)
-			pass(some(10 * time.Millisecond))
+			Pass(some(10 * time.Millisecond))
 			ctx, cancel := context.WithCancel(t.Context())
-			w := wait(t, ctx, l, key, longTTL, redlock.RetryEvery(time.Hour))
+			w := Wait(t, ctx, l, Key, LongTTL, redlock.RetryEvery(time.Hour))
 			others.Wait()
-			settle(5 * time.Second)
+			Settle(5 * time.Second)
 			if stands := standsIn(all); stands < 2 {
 				t.Errorf("seed %d: a goroutine waits, and the Locker is in the queues of %d masters", seed, stands)
 			}
 			cancel()
 			_ = w.Fail(t)
-			must(t, taken.Release(t.Context()))
-			must(t, l.Close(t.Context()))
+			Must(t, taken.Release(t.Context()))
+			Must(t, l.Close(t.Context()))
 		})
 	}
 }
 
 // takes is another process that takes the key as soon as it is free.
-func takes(t *testing.T, masters fakes) *redlock.Lock {
+func takes(t *testing.T, masters Fakes) *redlock.Lock {
 	t.Helper()
 	other := masters.Locker(t, redlock.Options{})
 	for {
-		if lock, err := other.TryAcquire(t.Context(), key, 24*time.Hour); err == nil {
+		if lock, err := other.TryAcquire(t.Context(), Key, 24*time.Hour); err == nil {
 			return lock
 		}
-		pass(3 * time.Millisecond)
+		Pass(3 * time.Millisecond)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/memmaster"
 	"github.com/seed-624411e5/redlock/internal/owner"
 	"github.com/seed-624411e5/redlock/internal/soak"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -60,13 +61,11 @@ func (s lockstep) run(t *testing.T, n int, delay func(most time.Duration) time.D
 		if !s.joint {
 			masters = masters[:5]
 		}
-		for _, m := range masters {
-			m.Behave(func(*single.Request) memmaster.Fate {
-				return memmaster.Fate{Before: delay(s.delay), After: delay(s.delay)}
-			})
-		}
+		masters.Behave(func(*single.Request) memmaster.Fate {
+			return memmaster.Fate{Before: delay(s.delay), After: delay(s.delay)}
+		})
 		if s.stopped {
-			masters[2].Behave(func(*single.Request) memmaster.Fate { return memmaster.Fate{Lost: true} })
+			masters[2].Behave(memmaster.Always(memmaster.Fate{Lost: true}))
 		}
 		var lockers []*redlock.Locker
 		for i := range n {
@@ -74,9 +73,9 @@ func (s lockstep) run(t *testing.T, n int, delay func(most time.Duration) time.D
 				lockers = lockers[:0]
 				for range s.callers {
 					if s.joint {
-						lockers = append(lockers, jointLocker(t, masters[:5], masters[2:]))
+						lockers = append(lockers, MemJoint(t, masters[:5], masters[2:]))
 					} else {
-						lockers = append(lockers, memLocker(t, masters))
+						lockers = append(lockers, MemLocker(t, masters))
 					}
 				}
 			}
@@ -94,15 +93,15 @@ func (s lockstep) tick(t *testing.T, lockers []*redlock.Locker, delay func(time.
 	for i, l := range lockers {
 		start := delay(s.delay)
 		all.Go(func() {
-			pass(start)
+			Pass(start)
 			var opts []redlock.Option
 			if s.opts != nil {
 				opts = s.opts(i)
 			}
 			if s.waits {
-				locks[i], errs[i] = l.Acquire(t.Context(), key, tryTTL, append(opts, redlock.MaxAttempts(1))...)
+				locks[i], errs[i] = l.Acquire(t.Context(), Key, tryTTL, append(opts, redlock.MaxAttempts(1))...)
 			} else {
-				locks[i], errs[i] = l.TryAcquire(t.Context(), key, tryTTL, opts...)
+				locks[i], errs[i] = l.TryAcquire(t.Context(), Key, tryTTL, opts...)
 			}
 		})
 	}
@@ -129,7 +128,7 @@ func (s lockstep) tick(t *testing.T, lockers []*redlock.Locker, delay func(time.
 	case winners > 1:
 		o.several++
 	}
-	settle(tryTimeout)
+	Settle(tryTimeout)
 }
 
 // seeded returns delays of up to most.
@@ -166,30 +165,21 @@ func TestHazard103ATryOnAFreeKeyHasAWinner(t *testing.T) {
 	t.Logf("ticks of %d without a winner: %s", n, table.String())
 }
 
-func jointLocker(t *testing.T, before, after []*memmaster.Master) *redlock.Locker {
-	t.Helper()
-	l, err := redlock.NewJoint(memmaster.Masters(before), memmaster.Masters(after),
-		redlock.Options{Clock: memmaster.NewClock(0)})
-	must(t, err)
-	closesAtLast(t, l)
-	return l
-}
-
 // A quorum of the old masters names the owner in each round. The process that tries has the new masters, too.
 func TestATryOfTheTransitionIsRefusedAtOnceByAHolderOfTheOldMasters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(7)
-		holder, l := memLocker(t, masters[:5]), jointLocker(t, masters[:5], masters[2:])
-		lock := acquire(t, holder, tryTTL)
+		holder, l := MemLocker(t, masters[:5]), MemJoint(t, masters[:5], masters[2:])
+		lock := Acquire(t, holder, tryTTL)
 		began := time.Now()
-		_, err := l.TryAcquire(t.Context(), key, tryTTL)
-		onlyIs(t, err, redlock.ErrHeld)
+		_, err := l.TryAcquire(t.Context(), Key, tryTTL)
+		OnlyIs(t, err, redlock.ErrHeld)
 		if took := time.Since(began); took > tryTimeout/5 {
 			t.Errorf("the try took %v", took)
 		}
-		_, err = l.TryAcquire(within(t, time.Microsecond), key, tryTTL) // which has no time for another round
-		is(t, err, redlock.ErrHeld)
-		must(t, lock.Release(t.Context()))
+		_, err = l.TryAcquire(Within(t, time.Microsecond), Key, tryTTL) // which has no time for another round
+		Is(t, err, redlock.ErrHeld)
+		Must(t, lock.Release(t.Context()))
 	})
 }
 
@@ -205,33 +195,31 @@ func TestHazard103ATryOfTheTransitionGivesUpForAHolderOnly(t *testing.T) {
 		"a reentrant owner":                 {"job-1", []redlock.Option{redlock.Reentrant("job-2")}, true},
 		"a reentrant owner, to a plain try": {"job-1", nil, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				const asks = 2 * 3 // the old masters that are not of the new ones, and one of both, in two rounds
-				var asked atomic.Int64
-				var masters []redlock.Master
-				for i, m := range memmaster.New(7) {
-					masters = append(masters, &rumour{m, func(*single.Request) single.Reply {
-						if i < 3 && (!test.wins || asked.Add(1) <= asks) {
-							return heldBy(test.rival)
-						}
-						return single.Reply{Outcome: single.Granted}
-					}})
-				}
-				l, err := redlock.NewJoint(masters[:5], masters[2:], redlock.Options{Clock: memmaster.NewClock(0)})
-				must(t, err)
-				closesAtLast(t, l)
-				began := time.Now()
-				_, err = l.TryAcquire(t.Context(), key, tryTTL, test.opts...)
-				if test.wins {
-					must(t, err)
-				} else {
-					onlyIs(t, err, redlock.ErrHeld)
-				}
-				if took := time.Since(began); took > tryTimeout/5 {
-					t.Errorf("the try took %v", took)
-				}
-			})
+		RunVirtual(t, name, func(t *testing.T) {
+			const asks = 2 * 3 // the old masters that are not of the new ones, and one of both, in two rounds
+			var asked atomic.Int64
+			var masters []redlock.Master
+			for i, m := range memmaster.New(7) {
+				masters = append(masters, &rumour{m, func(*single.Request) single.Reply {
+					if i < 3 && (!test.wins || asked.Add(1) <= asks) {
+						return heldBy(test.rival)
+					}
+					return single.Reply{Outcome: single.Granted}
+				}})
+			}
+			l, err := redlock.NewJoint(masters[:5], masters[2:], redlock.Options{Clock: memmaster.NewClock(0)})
+			Must(t, err)
+			ClosesAtLast(t, l)
+			began := time.Now()
+			_, err = l.TryAcquire(t.Context(), Key, tryTTL, test.opts...)
+			if test.wins {
+				Must(t, err)
+			} else {
+				OnlyIs(t, err, redlock.ErrHeld)
+			}
+			if took := time.Since(began); took > tryTimeout/5 {
+				t.Errorf("the try took %v", took)
+			}
 		})
 	}
 }
@@ -316,8 +304,7 @@ func disputed(t *testing.T, opts redlock.Options,
 		masters = append(masters, rumour{m, func(r *single.Request) single.Reply { return who(i, r) }})
 	}
 	opts.Clock = memmaster.NewClock(0)
-	l := lockerOver(t, masters, opts)
-	return l
+	return LockerOver(t, masters, opts)
 }
 
 // heldBy is the reply of a master on which another owner has the key.
@@ -366,14 +353,14 @@ func TestHazard103AVoteThatStaysSplitIsNoRefusal(t *testing.T) {
 					began := time.Now()
 					var err error
 					if attempts == 0 {
-						_, err = l.TryAcquire(t.Context(), key, tryTTL, test.opts...)
+						_, err = l.TryAcquire(t.Context(), Key, tryTTL, test.opts...)
 					} else {
-						_, err = l.Acquire(t.Context(), key, tryTTL,
+						_, err = l.Acquire(t.Context(), Key, tryTTL,
 							append(test.opts, redlock.MaxAttempts(attempts))...)
 					}
-					onlyIs(t, err, test.want)
+					OnlyIs(t, err, test.want)
 					took := time.Since(began)
-					pass(time.Millisecond)
+					Pass(time.Millisecond)
 					if rounds := seen.rounds(t); (rounds > max(1, attempts)) != test.rounds ||
 						took > tryTimeout+time.Second*time.Duration(attempts/2) {
 						t.Errorf("%d attempts: %d rounds in %v: %v", attempts, rounds, took, err)
@@ -414,10 +401,10 @@ func TestATryEndsWithItsContext(t *testing.T) {
 		l := disputed(t, redlock.Options{}, func(int, *single.Request) single.Reply {
 			return heldBy(fmt.Sprint(n.Add(1)))
 		})
-		ctx := within(t, 20*time.Millisecond)
+		ctx := Within(t, 20*time.Millisecond)
 		began := time.Now()
-		_, err := l.TryAcquire(ctx, key, tryTTL)
-		onlyIs(t, err, redlock.ErrContended, context.DeadlineExceeded)
+		_, err := l.TryAcquire(ctx, Key, tryTTL)
+		OnlyIs(t, err, redlock.ErrContended, context.DeadlineExceeded)
 		if took := time.Since(began); took != 20*time.Millisecond {
 			t.Errorf("the try took %v", took)
 		}
@@ -444,12 +431,12 @@ func TestATryIsNotRefusedByItsOwnEarlierRound(t *testing.T) {
 			}
 			return single.Reply{Outcome: single.Granted}
 		})
-		lock, err := l.TryAcquire(t.Context(), key, tryTTL)
-		must(t, err)
+		lock, err := l.TryAcquire(t.Context(), Key, tryTTL)
+		Must(t, err)
 		if left := lock.Remaining(); left < tryTTL*98/100-tryTTL/1000 {
 			t.Errorf("its validity is %v, and should count from the last round", left)
 		}
-		must(t, lock.Release(t.Context()))
+		Must(t, lock.Release(t.Context()))
 	})
 }
 
@@ -465,31 +452,29 @@ func TestATryWaitsForMastersThatAreFarAwayAndNotForStoppedOnes(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			masters := memmaster.New(5)
-			l := memLocker(t, masters)
-			masters[4].Behave(func(*single.Request) memmaster.Fate {
-				return memmaster.Fate{Before: test.last, Lost: test.last == 0}
-			})
+			l := MemLocker(t, masters)
+			masters[4].Behave(memmaster.Always(memmaster.Fate{Before: test.last, Lost: test.last == 0}))
 			if test.want == nil { // its distance is known
-				must(t, acquire(t, l, tryTTL).Release(t.Context()))
-				settle(time.Second)
+				Must(t, Acquire(t, l, tryTTL).Release(t.Context()))
+				Settle(time.Second)
 			}
 			for _, m := range masters[2:4] {
 				m.Do(t.Context(),
 					[]*single.Call{
 						{Request: &single.Request{
-							Op: single.Acquire, Keys: []string{key}, Owner: "other", TTL: time.Minute,
+							Op: single.Acquire, Keys: []string{Key}, Owner: "other", TTL: time.Minute,
 						}},
 					})
 			}
 			began := time.Now()
-			lock, err := l.TryAcquire(t.Context(), key, tryTTL)
+			lock, err := l.TryAcquire(t.Context(), Key, tryTTL)
 			if !errors.Is(err, test.want) || time.Since(began) > test.most {
 				t.Errorf("a master answers after %v: %v after %v", test.last, err, time.Since(began))
 			}
 			if lock != nil {
-				must(t, lock.Release(t.Context()))
+				Must(t, lock.Release(t.Context()))
 			}
-			settle(time.Minute)
+			Settle(time.Minute)
 		})
 	}
 }

@@ -12,12 +12,13 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/soak"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
 // rounds counts the rounds of acquisition. When a quorum has decided the last one, the other masters may not have seen
 // it yet.
-func rounds(masters fakes) (n int) {
+func rounds(masters Fakes) (n int) {
 	for _, m := range masters {
 		n = max(n, m.Count(single.Acquire))
 	}
@@ -26,16 +27,16 @@ func rounds(masters fakes) (n int) {
 
 // SOURCES S1: an interval and a maximum number of attempts.
 func TestMaxAttemptsEndsTheWaitAfterSoManyRounds(t *testing.T) {
-	heldFor := func(d time.Duration) func(fakes) {
-		return func(masters fakes) {
+	heldFor := func(d time.Duration) func(Fakes) {
+		return func(masters Fakes) {
 			masters.Take("somebody", d)
 		}
 	}
-	silent := func(masters fakes) { masters[1:].Behave(on(single.Acquire, act{Err: errSilent})) }
+	silent := func(masters Fakes) { masters[1:].Behave(On(single.Acquire, Act{Err: ErrSilent})) }
 	const tenth = 100 * time.Millisecond
 	for _, test := range []struct {
 		name     string
-		masters  func(fakes)
+		masters  func(Fakes)
 		opts     []redlock.Option
 		want     error
 		rounds   int
@@ -68,66 +69,64 @@ func TestMaxAttemptsEndsTheWaitAfterSoManyRounds(t *testing.T) {
 			redlock.ErrNoQuorum, 3, 2 * tenth, 2*tenth + time.Second,
 		},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			bubble(t, 3, func(t *testing.T, masters fakes) {
-				test.masters(masters)
-				l := masters.Locker(t, redlock.Options{})
-				began := time.Now()
-				lock, err := l.Acquire(t.Context(), key, longTTL, test.opts...)
-				took := time.Since(began)
-				if test.want == nil {
-					must(t, err)
-					must(t, lock.Release(t.Context()))
-				} else {
-					onlyIs(t, err, test.want)
-				}
-				if took < test.min || took > test.max {
-					t.Errorf("the wait took %v, want %v to %v", took, test.min, test.max)
-				}
-				settle(10 * time.Second)
-				if got := rounds(masters); got != test.rounds {
-					t.Errorf("%d rounds, want %d", got, test.rounds)
-				}
-			})
+		RunVirtual(t, test.name, func(t *testing.T) {
+			masters := NewFakes(3)
+			test.masters(masters)
+			l := masters.Locker(t, redlock.Options{})
+			began := time.Now()
+			lock, err := l.Acquire(t.Context(), Key, LongTTL, test.opts...)
+			took := time.Since(began)
+			if test.want == nil {
+				Must(t, err)
+				Must(t, lock.Release(t.Context()))
+			} else {
+				OnlyIs(t, err, test.want)
+			}
+			if took < test.min || took > test.max {
+				t.Errorf("the wait took %v, want %v to %v", took, test.min, test.max)
+			}
+			Settle(10 * time.Second)
+			if got := rounds(masters); got != test.rounds {
+				t.Errorf("%d rounds, want %d", got, test.rounds)
+			}
 		})
 	}
 }
 
 // Two waiters end with one context, and the second is woken by the first.
 func TestACancelledWaiterLeavesTheQueue(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
-		held := acquire(t, l, longTTL)
+	WithLocker(t, 3, func(t *testing.T, _ Fakes, l *redlock.Locker) {
+		held := Acquire(t, l, LongTTL)
 		ctx, cancel := context.WithCancel(t.Context())
-		first := wait(t, ctx, l, key, longTTL)
-		settle(time.Second)
-		second := wait(t, ctx, l, key, longTTL)
-		third := wait(t, t.Context(), l, key, longTTL)
-		settle(time.Second)
+		first := Wait(t, ctx, l, Key, LongTTL)
+		Settle(time.Second)
+		second := Wait(t, ctx, l, Key, LongTTL)
+		third := Wait(t, t.Context(), l, Key, LongTTL)
+		Settle(time.Second)
 		cancel()
-		is(t, first.Fail(t), context.Canceled)
-		is(t, second.Fail(t), context.Canceled)
-		settle(time.Second)
-		must(t, held.Release(t.Context()))
-		must(t, third.Get(t).Release(t.Context()))
+		Is(t, first.Fail(t), context.Canceled)
+		Is(t, second.Fail(t), context.Canceled)
+		Settle(time.Second)
+		Must(t, held.Release(t.Context()))
+		Must(t, third.Get(t).Release(t.Context()))
 	})
 }
 
 // compete makes n Lockers acquire at one instant. It returns the number of rounds that all Lockers together needed
 // until each had had the lock once, or a second was over.
-func compete(t *testing.T, masters fakes, n int, distance func() time.Duration, opts ...redlock.Option) (rounds int) {
-	masters.Behave(func(*single.Request) act {
+func compete(t *testing.T, masters Fakes, n int, distance func() time.Duration, opts ...redlock.Option) (rounds int) {
+	masters.Behave(func(*single.Request) Act {
 		d := distance()
-		return act{Before: d, After: d}
+		return Act{Before: d, After: d}
 	})
-	ctx := within(t, time.Second)
+	ctx := Within(t, time.Second)
 	start := make(chan struct{})
 	var all sync.WaitGroup
 	for range n {
 		l := masters.Locker(t, redlock.Options{})
 		all.Go(func() {
 			<-start
-			if lock, err := l.Acquire(ctx, key, longTTL, opts...); err == nil {
+			if lock, err := l.Acquire(ctx, Key, LongTTL, opts...); err == nil {
 				_ = lock.Release(ctx)
 			}
 		})
@@ -143,7 +142,7 @@ func TestHazard31SplitVotesDoNotLivelock(t *testing.T) {
 	trials := soak.Or(12, 30)
 	worst := func(distance func() time.Duration, opts ...redlock.Option) (rounds int) {
 		for range trials {
-			bubble(t, 5, func(t *testing.T, masters fakes) {
+			Bubble(t, 5, func(t *testing.T, masters Fakes) {
 				rounds = max(rounds, compete(t, masters, contenders, distance, opts...))
 			})
 		}
@@ -170,13 +169,12 @@ func TestHazard31SplitVotesDoNotLivelock(t *testing.T) {
 // These masters send no notifications. A release wakes the first waiter of its own process, however seldom that
 // waiter would ask.
 func TestAReleaseWakesWaitersOfItsProcess(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
-		holder := acquire(t, l, passTTL) // nobody waited then, so it is not passed on
+	WithLocker(t, 3, func(t *testing.T, _ Fakes, l *redlock.Locker) {
+		holder := Acquire(t, l, passTTL) // nobody waited then, so it is not passed on
 		q := &line{t: t, l: l}
 		q.add(passTTL, redlock.RetryEvery(time.Minute))
 		began := time.Now()
-		must(t, holder.Release(t.Context()))
+		Must(t, holder.Release(t.Context()))
 		next := q.next(0)
 		if took := time.Since(began); took > time.Millisecond || next.Owner() == holder.Owner() {
 			t.Errorf("the next in line has the lock %v after its release (passed on: %t)", took,
@@ -189,16 +187,16 @@ func TestAReleaseWakesWaitersOfItsProcess(t *testing.T) {
 // other Locker. evenSplit reports whether each had the lock within a second.
 func evenSplit(t *testing.T, opts ...redlock.Option) (both bool) {
 	t.Helper()
-	bubble(t, 4, func(t *testing.T, masters fakes) {
+	Bubble(t, 4, func(t *testing.T, masters Fakes) {
 		for i, m := range masters {
-			m.Behave(func(r *single.Request) act {
+			m.Behave(func(r *single.Request) Act {
 				if near := strings.HasPrefix(r.Owner, "left") == (i < 2); near {
-					return away(time.Millisecond)(r)
+					return Away(time.Millisecond)(r)
 				}
-				return away(3 * time.Millisecond)(r)
+				return Away(3 * time.Millisecond)(r)
 			})
 		}
-		ctx := within(t, time.Second)
+		ctx := Within(t, time.Second)
 		had := make(chan bool, 2)
 		start := make(chan struct{})
 		var all sync.WaitGroup
@@ -206,7 +204,7 @@ func evenSplit(t *testing.T, opts ...redlock.Option) (both bool) {
 			l := masters.Locker(t, redlock.Options{Identity: side})
 			all.Go(func() {
 				<-start
-				lock, err := l.Acquire(ctx, key, longTTL, opts...)
+				lock, err := l.Acquire(ctx, Key, LongTTL, opts...)
 				if had <- err == nil; err == nil {
 					_ = lock.Release(ctx)
 				}
@@ -235,27 +233,26 @@ func TestHazard31AnEvenSplitIsResolvedByChance(t *testing.T) {
 
 // A refusal says when the key will have expired, and a waiter comes just then, whatever its backoff would be.
 func TestAWaiterComesAtTheMomentWhenTheKeyExpires(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		l := masters.Locker(t, redlock.Options{Jitter: func(d time.Duration) time.Duration { return d - 1 }})
 		for _, ttl := range []time.Duration{
 			17 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond, 470 * time.Millisecond,
 		} {
 			masters.Take("dead", ttl)
 			began := time.Now()
-			lock := acquire(t, l, longTTL)
+			lock := Acquire(t, l, LongTTL)
 			if late := time.Since(began) - ttl; late < 0 || late > 4*time.Millisecond {
 				t.Errorf("the key was free after %v, and the lock came %v later", ttl, late)
 			}
-			must(t, lock.Release(t.Context()))
-			settle(time.Second)
+			Must(t, lock.Release(t.Context()))
+			Settle(time.Second)
 		}
 	})
 }
 
 func TestWaitersOfOneLockerComeInTheOrderOfTheirArrival(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
-		holder := acquire(t, l, time.Hour)
+	WithLocker(t, 3, func(t *testing.T, _ Fakes, l *redlock.Locker) {
+		holder := Acquire(t, l, time.Hour)
 		const n = 10
 		order := make(chan int, n)
 		giveUp := make([]context.CancelFunc, n)
@@ -264,7 +261,7 @@ func TestWaitersOfOneLockerComeInTheOrderOfTheirArrival(t *testing.T) {
 			t.Cleanup(cancel)
 			giveUp[i] = cancel
 			go func() {
-				lock, err := l.Acquire(ctx, key, time.Hour)
+				lock, err := l.Acquire(ctx, Key, time.Hour)
 				if err != nil {
 					return
 				}
@@ -278,8 +275,8 @@ func TestWaitersOfOneLockerComeInTheOrderOfTheirArrival(t *testing.T) {
 		giveUp[0]() // the first, and one in the middle: the others move up
 		giveUp[4]()
 		synctest.Wait()
-		must(t, holder.Release(t.Context()))
-		settle(time.Minute)
+		Must(t, holder.Release(t.Context()))
+		Settle(time.Minute)
 		close(order)
 		var got []int
 		for i := range order {
@@ -292,22 +289,21 @@ func TestWaitersOfOneLockerComeInTheOrderOfTheirArrival(t *testing.T) {
 }
 
 func TestOnlyTheFirstOfManyWaitersAsksTheMasters(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	WithLocker(t, 3, func(t *testing.T, masters Fakes, l *redlock.Locker) {
 		masters.Take("other", time.Hour)
 		ctx, cancel := context.WithCancel(t.Context())
 		asked := func(waiters int) int {
 			for range waiters {
-				go func() { _, _ = l.Acquire(ctx, key, time.Hour) }()
+				go func() { _, _ = l.Acquire(ctx, Key, time.Hour) }()
 			}
-			settle(10 * time.Second)
+			Settle(10 * time.Second)
 			before := masters[0].Count(single.Acquire)
-			settle(10 * time.Second)
+			Settle(10 * time.Second)
 			return masters[0].Count(single.Acquire) - before
 		}
 		one, hundred := asked(1), asked(99)
 		cancel()
-		settle(time.Second)
+		Settle(time.Second)
 		if one == 0 || hundred > one+one/2 {
 			t.Errorf("in ten seconds one waiter asks %d times and a hundred ask %d times", one, hundred)
 		}
@@ -315,13 +311,12 @@ func TestOnlyTheFirstOfManyWaitersAsksTheMasters(t *testing.T) {
 }
 
 func TestAWaiterGetsTheLockWhenItHasExpired(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	WithLocker(t, 5, func(t *testing.T, masters Fakes, l *redlock.Locker) {
 		for i, m := range masters {
 			m.Take("other", time.Duration(i+10)*100*time.Millisecond)
 		}
 		began := time.Now()
-		must(t, acquire(t, l, longTTL).Release(t.Context()))
+		Must(t, Acquire(t, l, LongTTL).Release(t.Context()))
 		if took := time.Since(began); took < 1200*time.Millisecond || took > 1400*time.Millisecond {
 			t.Errorf("acquired after %v; a quorum was free after 1.2s", took)
 		}

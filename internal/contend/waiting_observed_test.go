@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/redlocktest"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -48,40 +49,40 @@ func (c *callers) are(t *testing.T, when string, waiting, most, returned int) {
 // Each way out of a wait ends it for the Observer, too: the lock, a pass from a goroutine of the same process, the
 // caller's context, MaxAttempts and Close.
 func TestHazard125ObserversSeeWaitersBegin(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		var c callers
 		l := masters.Locker(t, redlock.Options{Observer: c.observe})
 		ctx := t.Context()
-		lock, err := l.Acquire(ctx, key, longTTL)
-		must(t, err)
-		_, err = l.TryAcquire(ctx, key, longTTL)
-		is(t, err, redlock.ErrHeld)
-		_, err = l.Acquire(ctx, key, longTTL, redlock.MaxAttempts(1))
-		is(t, err, redlock.ErrHeld)
+		lock, err := l.Acquire(ctx, Key, LongTTL)
+		Must(t, err)
+		_, err = l.TryAcquire(ctx, Key, LongTTL)
+		Is(t, err, redlock.ErrHeld)
+		_, err = l.Acquire(ctx, Key, LongTTL, redlock.MaxAttempts(1))
+		Is(t, err, redlock.ErrHeld)
 		c.are(t, "after a lock and two single attempts", 0, 0, 3)
 
 		var all sync.WaitGroup
 		given, give := context.WithCancel(ctx)
 		for range 3 {
 			all.Go(func() {
-				if next, err := l.Acquire(ctx, key, longTTL); err == nil {
+				if next, err := l.Acquire(ctx, Key, LongTTL); err == nil {
 					_ = next.Release(ctx)
 				}
 			})
 		}
-		all.Go(func() { _, _ = l.Acquire(given, key, longTTL) })
-		all.Go(func() { _, _ = l.Acquire(ctx, key, longTTL, redlock.MaxAttempts(3), redlock.RetryEvery(time.Second)) })
+		all.Go(func() { _, _ = l.Acquire(given, Key, LongTTL) })
+		all.Go(func() { _, _ = l.Acquire(ctx, Key, LongTTL, redlock.MaxAttempts(3), redlock.RetryEvery(time.Second)) })
 		<-time.After(10 * time.Millisecond)
 		c.are(t, "behind a holder", 5, 5, 3)
 		give()
 		<-time.After(5 * time.Second)
 		c.are(t, "when one was cancelled and one has made its attempts", 3, 5, 5)
-		must(t, lock.Release(ctx))
+		Must(t, lock.Release(ctx))
 		all.Wait()
 		c.are(t, "after the release", 0, 5, 8)
 
-		masters[:2].Behave(func(*single.Request) act { return act{Err: errSilent, After: 300 * time.Millisecond} })
-		all.Go(func() { _, _ = l.Acquire(ctx, key, longTTL) })
+		masters[:2].Behave(func(*single.Request) Act { return Act{Err: ErrSilent, After: 300 * time.Millisecond} })
+		all.Go(func() { _, _ = l.Acquire(ctx, Key, LongTTL) })
 		<-time.After(12 * time.Second)
 		c.are(t, "in an outage", 1, 5, 8)
 		closing, cancel := context.WithTimeout(ctx, time.Second)
@@ -90,7 +91,7 @@ func TestHazard125ObserversSeeWaitersBegin(t *testing.T) {
 		all.Wait()
 		c.are(t, "after Close", 0, 5, 9)
 		masters.Behave(nil)
-		settle(time.Minute) // what is under way
+		Settle(time.Minute) // what is under way
 	})
 }
 
@@ -101,20 +102,20 @@ func TestHazard113AnEventHasTheValuesOfItsCall(t *testing.T) {
 		masters := redlocktest.New(t)
 		l, err := redlock.New(masters.All(),
 			redlock.Options{Observer: func(e redlock.Event) { events = append(events, e) }})
-		must(t, err)
+		Must(t, err)
 		call := func(value string) context.Context { return context.WithValue(t.Context(), name{}, value) }
 		first, err := l.Acquire(call("first"), "k", time.Minute)
-		must(t, err)
-		must(t, first.Extend(t.Context(), time.Minute))
-		must(t, first.Verify(t.Context()))
+		Must(t, err)
+		Must(t, first.Extend(t.Context(), time.Minute))
+		Must(t, first.Verify(t.Context()))
 		ended, end := context.WithTimeout(call("late"), time.Second)
 		defer end()
 		_, err = l.Acquire(ended, "k", time.Minute)
-		is(t, err, context.DeadlineExceeded)
+		Is(t, err, context.DeadlineExceeded)
 		masters[0].Stop()
-		must(t, first.Release(t.Context()))
+		Must(t, first.Release(t.Context()))
 		<-time.After(time.Minute)
-		must(t, l.Close(context.Background())) // every event was told
+		Must(t, l.Close(context.Background())) // every event was told
 		seen := make(map[redlock.EventKind]any)
 		for i, e := range events {
 			if e.Context.Err() != nil || e.At.IsZero() || i > 0 && e.At.Before(events[i-1].At) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-624411e5/redlock/internal/embedded"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -23,12 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience bounds every wait for something that happens at once on an idle machine.
 const patience = 10 * time.Second
 
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
+var must = locktest.Must
 
 func start(tb testing.TB) (*embedded.Master, *redis.Client) {
 	tb.Helper()

@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
 // preparing is a master that learns of each request before the round reads its start time.
 type preparing struct {
-	*fake
+	*Fake
 	prepare func(*single.Request)
 }
 
@@ -24,9 +25,9 @@ func (m preparing) Prepare(r *single.Request) { m.prepare(r) }
 
 // paused makes a Locker of generation 1. Its process stops once, for d, between the call that asks for a request of
 // this kind and the sending of that request.
-func paused(t *testing.T, f fakes, op single.Op, d *atomic.Int64) *redlock.Locker {
+func paused(t *testing.T, f Fakes, op single.Op, d *atomic.Int64) *redlock.Locker {
 	t.Helper()
-	clock := newClock()
+	clock := NewClock()
 	masters := f.Masters()
 	masters[0] = preparing{f[0], func(r *single.Request) {
 		if r.Op == op {
@@ -34,92 +35,90 @@ func paused(t *testing.T, f fakes, op single.Op, d *atomic.Int64) *redlock.Locke
 		}
 	}}
 	l, err := redlock.New(masters, redlock.Options{Generation: 1, Clock: clock})
-	must(t, err)
-	t.Cleanup(func() { closeLocker(t, l) })
+	Must(t, err)
+	t.Cleanup(func() { CloseLocker(t, l) })
 	return l
 }
 
 // A process that is stopped after it has found its configuration current counts its lock from before.
 func TestAPauseAfterTheGenerationCheckShortensTheLock(t *testing.T) {
 	const pause = 20 * time.Second
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		var d atomic.Int64
 		d.Store(int64(pause))
 		l := paused(t, masters, single.Acquire, &d)
-		lock := acquire(t, l, longTTL)
-		if left := lock.Remaining(); left > longTTL-pause {
-			t.Errorf("acquired: %v of %v are left", left, longTTL-pause)
+		lock := Acquire(t, l, LongTTL)
+		if left := lock.Remaining(); left > LongTTL-pause {
+			t.Errorf("acquired: %v of %v are left", left, LongTTL-pause)
 		}
-		must(t, lock.Release(t.Context()))
+		Must(t, lock.Release(t.Context()))
 	})
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		var d atomic.Int64
-		d.Store(int64(2 * longTTL))
-		_, err := paused(t, masters, single.Acquire, &d).TryAcquire(t.Context(), key, longTTL)
-		is(t, err, redlock.ErrExpired)
-		settle(time.Second)
-		if n := masters.Holders(""); n != 0 {
-			t.Errorf("%d masters have the key", n)
-		}
+		d.Store(int64(2 * LongTTL))
+		_, err := paused(t, masters, single.Acquire, &d).TryAcquire(t.Context(), Key, LongTTL)
+		Is(t, err, redlock.ErrExpired)
+		Settle(time.Second)
+		masters.AllFree(t)
 	})
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		var d atomic.Int64
 		l := paused(t, masters, single.Extend, &d)
-		lock := acquire(t, l, longTTL)
+		lock := Acquire(t, l, LongTTL)
 		d.Store(int64(pause))
-		must(t, lock.Extend(t.Context(), 2*longTTL))
-		if left := lock.Remaining(); left > 2*longTTL-pause {
-			t.Errorf("extended: %v of %v are left", left, 2*longTTL-pause)
+		Must(t, lock.Extend(t.Context(), 2*LongTTL))
+		if left := lock.Remaining(); left > 2*LongTTL-pause {
+			t.Errorf("extended: %v of %v are left", left, 2*LongTTL-pause)
 		}
-		must(t, lock.Release(t.Context()))
+		Must(t, lock.Release(t.Context()))
 	})
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		var d atomic.Int64
 		l := paused(t, masters, single.Extend, &d)
-		lock := acquire(t, l, longTTL, redlock.AutoRenew(), redlock.MaxRenewals(1))
+		lock := Acquire(t, l, LongTTL, redlock.AutoRenew(), redlock.MaxRenewals(1))
 		d.Store(int64(pause))
-		settle(longTTL/3 + time.Second)
+		Settle(LongTTL/3 + time.Second)
 		if n := masters[0].Count(single.Extend); n != 1 || d.Load() != 0 {
 			t.Fatalf("renewed %d times", n)
 		}
-		if left := lock.Remaining(); left > longTTL-pause {
-			t.Errorf("renewed: %v of %v are left", left, longTTL-pause)
+		if left := lock.Remaining(); left > LongTTL-pause {
+			t.Errorf("renewed: %v of %v are left", left, LongTTL-pause)
 		}
-		must(t, lock.Release(t.Context()))
+		Must(t, lock.Release(t.Context()))
 	})
 }
 
 // An extension that had to wait for another one begins when the other one has ended. Then the Locker checks the
 // generation again.
 func TestAnExtensionThatWaitedAsksAgainForTheGeneration(t *testing.T) {
-	bubble(t, 4, func(t *testing.T, masters fakes) {
-		before, after := masters[:3], fakes{masters[0], masters[1], masters[3]}
+	Bubble(t, 4, func(t *testing.T, masters Fakes) {
+		before, after := masters[:3], Fakes{masters[0], masters[1], masters[3]}
 		forgotten := before.Locker(t, redlock.Options{Generation: 1, RequestTimeout: 8 * time.Second})
-		between := joint(t, before, after, generation(2))
+		between := Joint(t, before, after, generation(2))
 		asked := time.Now()
-		lock := acquire(t, forgotten, longTTL)
-		settle(time.Millisecond)
-		must(t, between.Announce(t.Context(), 3))
+		lock := Acquire(t, forgotten, LongTTL)
+		Settle(time.Millisecond)
+		Must(t, between.Announce(t.Context(), 3))
 		announced := time.Now()
-		settle(time.Until(asked.Add(9 * time.Second)))
-		before.Behave(on(single.Extend, act{After: 5 * time.Second}))
+		Settle(time.Until(asked.Add(9 * time.Second)))
+		before.Behave(On(single.Extend, Act{After: 5 * time.Second}))
 		first, second := make(chan error, 1), make(chan error, 1)
-		go func() { first <- lock.Extend(context.Background(), longTTL) }()
+		go func() { first <- lock.Extend(context.Background(), LongTTL) }()
 		synctest.Wait()
-		go func() { second <- lock.Extend(context.Background(), 2*longTTL) }()
-		must(t, <-first)
-		is(t, <-second, redlock.ErrOutdated)
-		if end := announced.Add(10*time.Second + longTTL); lock.Until().After(end) {
+		go func() { second <- lock.Extend(context.Background(), 2*LongTTL) }()
+		Must(t, <-first)
+		Is(t, <-second, redlock.ErrOutdated)
+		if end := announced.Add(10*time.Second + LongTTL); lock.Until().After(end) {
 			t.Errorf("held %v past the end that the announcement promises", lock.Until().Sub(end))
 		}
 		before.Behave(nil)
-		must(t, lock.Release(t.Context()))
+		Must(t, lock.Release(t.Context()))
 	})
 }
 
 // stuckOn is a master that does not return from calls of one kind.
 type stuckOn struct {
-	*fake
+	*Fake
 	op    single.Op
 	stuck chan struct{}
 }
@@ -130,36 +129,36 @@ func (m stuckOn) Do(ctx context.Context, batch []*single.Call) {
 			<-m.stuck
 		}
 	}
-	m.fake.Do(ctx, batch)
+	m.Fake.Do(ctx, batch)
 }
 
 // A client of another kind may keep no deadlines. As many such masters as a quorum can do without change nothing.
 func TestAHangingMasterDoesNotBlockGenerationChecks(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		all, stuck := masters.Masters(), make(chan struct{})
 		all[2] = stuckOn{masters[2], single.Announce, stuck}
-		l, err := redlock.New(all, redlock.Options{Generation: 1, Clock: newClock()})
-		must(t, err)
-		t.Cleanup(func() { closeLocker(t, l) })
+		l, err := redlock.New(all, redlock.Options{Generation: 1, Clock: NewClock()})
+		Must(t, err)
+		t.Cleanup(func() { CloseLocker(t, l) })
 		defer close(stuck)
-		lock := acquire(t, l, longTTL, redlock.AutoRenew())
+		lock := Acquire(t, l, LongTTL, redlock.AutoRenew())
 		for range 10 {
-			settle(11 * time.Second)
-			must(t, otherKey(t, l, "again").Release(t.Context()))
+			Settle(11 * time.Second)
+			Must(t, otherKey(t, l, "again").Release(t.Context()))
 		}
-		must(t, lock.Err())
-		must(t, lock.Release(t.Context()))
+		Must(t, lock.Err())
+		Must(t, lock.Release(t.Context()))
 	})
 }
 
 // With a request timeout as long as an answer holds, one master that is down does no harm either.
 func TestALongRequestTimeoutDoesNotDelayTheNextGenerationCheck(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		l := masters.Locker(t, redlock.Options{Generation: 1, RequestTimeout: 30 * time.Second})
-		masters[2].Behave(func(*single.Request) act { return act{Lost: true} })
+		masters[2].Behave(func(*single.Request) Act { return Act{Lost: true} })
 		for range 100 {
-			must(t, otherKey(t, l, "again").Release(t.Context()))
-			settle(time.Second)
+			Must(t, otherKey(t, l, "again").Release(t.Context()))
+			Settle(time.Second)
 		}
 		masters.Behave(nil)
 	})
@@ -167,15 +166,15 @@ func TestALongRequestTimeoutDoesNotDelayTheNextGenerationCheck(t *testing.T) {
 
 // Once so many masters have failed that no quorum can answer, the call returns without the other replies.
 func TestAnAnnouncementThatCanNotSucceedEndsAtOnce(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		l := masters.Locker(t, generation(1))
-		masters[0].Behave(on(single.Announce, act{Err: errSilent}))
-		masters[1].Behave(on(single.Announce, act{Err: errSilent}))
-		masters[2].Behave(on(single.Announce, act{Lost: true}))
+		masters[0].Behave(On(single.Announce, Act{Err: ErrSilent}))
+		masters[1].Behave(On(single.Announce, Act{Err: ErrSilent}))
+		masters[2].Behave(On(single.Announce, Act{Lost: true}))
 		began := time.Now()
-		_, err := l.TryAcquire(t.Context(), key, longTTL)
-		onlyIs(t, err, redlock.ErrNoQuorum)
-		is(t, l.Announce(t.Context(), 2), redlock.ErrNoQuorum)
+		_, err := l.TryAcquire(t.Context(), Key, LongTTL)
+		OnlyIs(t, err, redlock.ErrNoQuorum)
+		Is(t, l.Announce(t.Context(), 2), redlock.ErrNoQuorum)
 		if took := time.Since(began); took > 0 {
 			t.Errorf("Announce took %v", took)
 		}
@@ -194,13 +193,13 @@ func TestAFailedAnnouncementNamesTheSetThatDidNotAnswer(t *testing.T) {
 		says time.Duration // that it can't, after so long
 	}{{0, "old", 0}, {3, "new", 0}, {0, "old", time.Second / 2}, {3, "new", time.Second / 2}} {
 		away, name := test.away, test.name
-		bubble(t, 6, func(t *testing.T, masters fakes) {
-			l := joint(t, masters[:3], masters[3:], generation(1))
-			masters.Behave(on(single.Announce, act{After: time.Millisecond}))
-			masters[away].Behave(on(single.Announce, act{After: test.says, Err: errSilent}))
-			masters[away+1].Behave(on(single.Announce, act{After: test.says, Err: errSilent}))
+		Bubble(t, 6, func(t *testing.T, masters Fakes) {
+			l := Joint(t, masters[:3], masters[3:], generation(1))
+			masters.Behave(On(single.Announce, Act{After: time.Millisecond}))
+			masters[away].Behave(On(single.Announce, Act{After: test.says, Err: ErrSilent}))
+			masters[away+1].Behave(On(single.Announce, Act{After: test.says, Err: ErrSilent}))
 			err := l.Announce(t.Context(), 2)
-			onlyIs(t, err, redlock.ErrNoQuorum)
+			OnlyIs(t, err, redlock.ErrNoQuorum)
 			if want := "of the " + name + " masters"; err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("error %v, want %q in it", err, want)
 			}
@@ -214,28 +213,28 @@ func TestAFailedAnnouncementNamesTheSetThatDidNotAnswer(t *testing.T) {
 func TestExtendReportsAnOutdatedGeneration(t *testing.T) {
 	for name, opts := range map[string]redlock.Options{"without": {}, "with": generation(1)} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, 3, func(t *testing.T, masters fakes) {
+			Bubble(t, 3, func(t *testing.T, masters Fakes) {
 				l := masters.Locker(t, opts)
-				lapses, released := acquire(t, l, 2*time.Second), otherKey(t, l, "other")
-				must(t, released.Release(t.Context()))
-				settle(time.Minute)
-				is(t, lapses.Extend(t.Context(), longTTL), redlock.ErrNotHeld)
-				is(t, released.Extend(t.Context(), longTTL), redlock.ErrNotHeld)
+				lapses, released := Acquire(t, l, 2*time.Second), otherKey(t, l, "other")
+				Must(t, released.Release(t.Context()))
+				Settle(time.Minute)
+				Is(t, lapses.Extend(t.Context(), LongTTL), redlock.ErrNotHeld)
+				Is(t, released.Extend(t.Context(), LongTTL), redlock.ErrNotHeld)
 				if n := masters[0].Count(single.Announce); n > 1 {
 					t.Errorf("asked for the generation of a lock that is over")
 				}
 			})
-			bubble(t, 3, func(t *testing.T, masters fakes) {
+			Bubble(t, 3, func(t *testing.T, masters Fakes) {
 				l := masters.Locker(t, opts)
-				lock := acquire(t, l, longTTL)
+				lock := Acquire(t, l, LongTTL)
 				closed := make(chan error, 1)
 				go func() { closed <- l.Close(context.Background()) }()
 				synctest.Wait()
-				must(t, lock.Extend(t.Context(), longTTL))
-				settle(11 * time.Second)
-				must(t, lock.Extend(t.Context(), longTTL))
-				must(t, lock.Release(t.Context()))
-				must(t, <-closed)
+				Must(t, lock.Extend(t.Context(), LongTTL))
+				Settle(11 * time.Second)
+				Must(t, lock.Extend(t.Context(), LongTTL))
+				Must(t, lock.Release(t.Context()))
+				Must(t, <-closed)
 			})
 		})
 	}
@@ -243,13 +242,13 @@ func TestExtendReportsAnOutdatedGeneration(t *testing.T) {
 
 // A lock is over while its masters are out of reach. Extend must not return an error that suggests another try.
 func TestExtendOfAnEndedLockReportsNoOutage(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		l := masters.Locker(t, generation(1))
-		lock := acquire(t, l, 2*time.Second)
-		settle(time.Minute)
-		masters.Behave(func(*single.Request) act { return act{Lost: true} })
-		err := lock.Extend(t.Context(), longTTL)
-		onlyIs(t, err, redlock.ErrNotHeld)
+		lock := Acquire(t, l, 2*time.Second)
+		Settle(time.Minute)
+		masters.Behave(func(*single.Request) Act { return Act{Lost: true} })
+		err := lock.Extend(t.Context(), LongTTL)
+		OnlyIs(t, err, redlock.ErrNotHeld)
 		masters.Behave(nil)
 	})
 }
@@ -257,25 +256,23 @@ func TestExtendOfAnEndedLockReportsNoOutage(t *testing.T) {
 // A generation that is two ahead of the others would stop the Locker that announces it, and all Lockers with the same
 // generation. A Locker without a generation can't notice this.
 func TestALockerAnnouncesNoGenerationThatWouldStopItself(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		l, never := masters.Locker(t, generation(3)), masters.Locker(t, redlock.Options{})
 		for _, far := range []uint64{5, 9, single.MaxToken} {
 			err := l.Announce(t.Context(), far)
-			if onlyIs(t, err, redlock.ErrInvalid); err == nil ||
+			if OnlyIs(t, err, redlock.ErrInvalid); err == nil ||
 				!strings.Contains(err.Error(), "generation "+strconv.FormatUint(far, 10)) ||
 				!strings.Contains(err.Error(), ", 3:") {
 				t.Errorf("%v does not name both generations", err)
 			}
 		}
-		if n := masters.Asked(); n != 0 {
-			t.Errorf("masters were asked %d times", n)
-		}
-		must(t, l.Announce(t.Context(), 4))
-		must(t, otherKey(t, l, "a").Release(t.Context()))
-		must(t, never.Announce(t.Context(), 5))
-		settle(10 * time.Second)
-		_, err := l.TryAcquire(t.Context(), key, longTTL)
-		onlyIs(t, err, redlock.ErrOutdated)
+		masters.NotAsked(t)
+		Must(t, l.Announce(t.Context(), 4))
+		Must(t, otherKey(t, l, "a").Release(t.Context()))
+		Must(t, never.Announce(t.Context(), 5))
+		Settle(10 * time.Second)
+		_, err := l.TryAcquire(t.Context(), Key, LongTTL)
+		OnlyIs(t, err, redlock.ErrOutdated)
 	})
 }
 
@@ -284,16 +281,16 @@ func TestALockerAnnouncesNoGenerationThatWouldStopItself(t *testing.T) {
 // both sets share end this; without shared masters nothing ends it.
 func TestALockerTwoAheadDoesNotWaitForThoseBehind(t *testing.T) {
 	for shared, ends := range map[int]bool{0: false, 2: true} {
-		bubble(t, 6-shared, func(t *testing.T, masters fakes) {
+		Bubble(t, 6-shared, func(t *testing.T, masters Fakes) {
 			behind, ahead := masters[:3].Locker(t, generation(1)), masters[3-shared:].Locker(t, generation(3))
-			must(t, otherKey(t, behind, "asks for its generation").Release(t.Context()))
-			masters[2].Behave(refuseAll) // so that where two are shared, each has one of them and one of its own
-			first := acquire(t, behind, longTTL, redlock.AutoRenew())
-			settle(time.Millisecond) // the refusal may come after the acquisition was won
+			Must(t, otherKey(t, behind, "asks for its generation").Release(t.Context()))
+			masters[2].Behave(RefuseAll) // so that where two are shared, each has one of them and one of its own
+			first := Acquire(t, behind, LongTTL, redlock.AutoRenew())
+			Settle(time.Millisecond) // the refusal may come after the acquisition was won
 			masters[2].Behave(nil)
-			second := acquire(t, ahead, longTTL)
-			must(t, first.Err())
-			settle(10*time.Second + longTTL)
+			second := Acquire(t, ahead, LongTTL)
+			Must(t, first.Err())
+			Settle(10*time.Second + LongTTL)
 			if over := first.Err() != nil; over != ends {
 				t.Errorf("with %d masters in both sets: over %t, want %t", shared, over, ends)
 			}
@@ -305,18 +302,18 @@ func TestALockerTwoAheadDoesNotWaitForThoseBehind(t *testing.T) {
 
 // Everything at once, for the race detector.
 func TestAnnounceAcquireExtendAndCloseMayRunAtOnce(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, masters fakes) {
+	Bubble(t, 5, func(t *testing.T, masters Fakes) {
 		l, err := redlock.NewJoint(masters[:3].Masters(), masters[2:].Masters(),
-			redlock.Options{Generation: 5, Clock: newClock()})
-		must(t, err)
-		masters.Behave(away(3 * time.Millisecond))
-		masters[4].Behave(func(*single.Request) act { return act{Lost: true} })
+			redlock.Options{Generation: 5, Clock: NewClock()})
+		Must(t, err)
+		masters.Behave(Away(3 * time.Millisecond))
+		masters[4].Behave(func(*single.Request) Act { return Act{Lost: true} })
 		var all sync.WaitGroup
 		ctx := context.Background()
 		for i := range 8 {
 			all.Go(func() {
 				for {
-					lock, err := l.Acquire(ctx, key, 2*time.Second)
+					lock, err := l.Acquire(ctx, Key, 2*time.Second)
 					if err != nil {
 						return
 					}
@@ -327,17 +324,17 @@ func TestAnnounceAcquireExtendAndCloseMayRunAtOnce(t *testing.T) {
 			})
 			all.Go(func() {
 				for l.Announce(ctx, uint64(5+i%2)) == nil || i%2 == 0 {
-					pass(700 * time.Millisecond)
-					if _, err := l.Holder(ctx, key); err != nil {
+					Pass(700 * time.Millisecond)
+					if _, err := l.Holder(ctx, Key); err != nil {
 						return
 					}
 				}
 			})
 		}
-		settle(10 * time.Second)
+		Settle(10 * time.Second)
 		closing, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
-		must(t, l.Close(closing))
+		Must(t, l.Close(closing))
 		all.Wait()
 	})
 }
@@ -345,30 +342,30 @@ func TestAnnounceAcquireExtendAndCloseMayRunAtOnce(t *testing.T) {
 // The danger is real: one master of the old set that comes back empty is enough for a forgotten process to go on. The
 // restart guard does not help, however long it is.
 func TestAMasterThatForgetsItsGenerationLetsAForgottenProcessGoOn(t *testing.T) {
-	bubble(t, 4, func(t *testing.T, masters fakes) {
-		before, after := masters[:3], fakes{masters[0], masters[1], masters[3]}
-		forgotten, between, next := before.Locker(t, generation(1)), joint(t, before, after, generation(2)),
+	Bubble(t, 4, func(t *testing.T, masters Fakes) {
+		before, after := masters[:3], Fakes{masters[0], masters[1], masters[3]}
+		forgotten, between, next := before.Locker(t, generation(1)), Joint(t, before, after, generation(2)),
 			after.Locker(t, generation(3))
-		masters[2].Behave(func(*single.Request) act { return act{Lost: true} })
-		must(t, between.Announce(t.Context(), 3))
-		settle(time.Hour)
+		masters[2].Behave(func(*single.Request) Act { return Act{Lost: true} })
+		Must(t, between.Announce(t.Context(), 3))
+		Settle(time.Hour)
 		masters[2].Behave(nil)
-		_, err := forgotten.TryAcquire(t.Context(), key, longTTL)
-		is(t, err, redlock.ErrOutdated)
+		_, err := forgotten.TryAcquire(t.Context(), Key, LongTTL)
+		Is(t, err, redlock.ErrOutdated)
 
 		another := before.Locker(t, generation(1)) // which has not asked yet
 		masters[0].Mu.Lock()
 		masters[0].Known = 0
 		masters[0].Mu.Unlock()
-		masters[1].Behave(func(*single.Request) act { return act{Lost: true} })
-		first := acquire(t, another, longTTL)
-		settle(time.Millisecond) // its request to the lost master may leave later than the acquisition is won
+		masters[1].Behave(func(*single.Request) Act { return Act{Lost: true} })
+		first := Acquire(t, another, LongTTL)
+		Settle(time.Millisecond) // its request to the lost master may leave later than the acquisition is won
 		masters[1].Behave(nil)
-		second := acquire(t, next, longTTL)
+		second := Acquire(t, next, LongTTL)
 		if first.Err() != nil || second.Err() != nil {
 			t.Errorf("one of the two locks is over: %v, %v", first.Err(), second.Err())
 		}
-		must(t, first.Release(t.Context()))
-		must(t, second.Release(t.Context()))
+		Must(t, first.Release(t.Context()))
+		Must(t, second.Release(t.Context()))
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -18,14 +19,14 @@ func generation(n uint64) redlock.Options { return redlock.Options{Generation: n
 // otherKey takes a lock on some other key than most tests.
 func otherKey(tb testing.TB, l *redlock.Locker, name string) *redlock.Lock {
 	tb.Helper()
-	lock, err := l.TryAcquire(tb.Context(), name, longTTL)
-	must(tb, err)
+	lock, err := l.TryAcquire(tb.Context(), name, LongTTL)
+	Must(tb, err)
 	return lock
 }
 
 func TestALockerWithoutAGenerationAsksForNone(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		must(t, acquire(t, masters.Locker(t, redlock.Options{}), longTTL).Release(t.Context()))
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
+		Must(t, Acquire(t, masters.Locker(t, redlock.Options{}), LongTTL).Release(t.Context()))
 		for _, m := range masters {
 			if n := m.Count(single.Announce); n != 0 {
 				t.Errorf("%s was asked for its generation %d times", m.Name(), n)
@@ -36,42 +37,42 @@ func TestALockerWithoutAGenerationAsksForNone(t *testing.T) {
 
 // The exchange of c for d, with a process that was forgotten. Except for one, its masters belong to the new set too.
 func TestAForgottenProcessTakesNoLockOnceTheNextGenerationIsAnnounced(t *testing.T) {
-	bubble(t, 4, func(t *testing.T, masters fakes) {
-		before, after := masters[:3], fakes{masters[0], masters[1], masters[3]}
+	Bubble(t, 4, func(t *testing.T, masters Fakes) {
+		before, after := masters[:3], Fakes{masters[0], masters[1], masters[3]}
 		forgotten, never := before.Locker(t, generation(1)), before.Locker(t, redlock.Options{})
-		between := joint(t, before, after, generation(2))
-		kept := acquire(t, forgotten, longTTL, redlock.AutoRenew())
-		must(t, kept.Extend(t.Context(), longTTL))
+		between := Joint(t, before, after, generation(2))
+		kept := Acquire(t, forgotten, LongTTL, redlock.AutoRenew())
+		Must(t, kept.Extend(t.Context(), LongTTL))
 		for _, l := range []*redlock.Locker{forgotten, between} {
-			must(t, otherKey(t, l, "a").Release(t.Context()))
+			Must(t, otherKey(t, l, "a").Release(t.Context()))
 		}
-		must(t, between.Announce(t.Context(), 3))
+		Must(t, between.Announce(t.Context(), 3))
 
 		// The last answer holds for ten seconds: no lock is taken or extended after that.
-		settle(10 * time.Second)
-		_, err := forgotten.Acquire(t.Context(), "b", longTTL)
-		onlyIs(t, err, redlock.ErrOutdated)
+		Settle(10 * time.Second)
+		_, err := forgotten.Acquire(t.Context(), "b", LongTTL)
+		OnlyIs(t, err, redlock.ErrOutdated)
 		for _, part := range []string{"generation 3 is in use", "this is generation 1"} {
 			if err != nil && !strings.Contains(err.Error(), part) {
 				t.Errorf("%q does not say %q", err, part)
 			}
 		}
-		is(t, kept.Extend(t.Context(), longTTL), redlock.ErrOutdated)
-		is(t, kept.Err(), nil)
-		settle(longTTL)
-		is(t, kept.Err(), redlock.ErrNotHeld) // nor renewed
+		Is(t, kept.Extend(t.Context(), LongTTL), redlock.ErrOutdated)
+		Is(t, kept.Err(), nil)
+		Settle(LongTTL)
+		Is(t, kept.Err(), redlock.ErrNotHeld) // nor renewed
 
 		// One generation behind is a neighbour.
-		must(t, otherKey(t, between, "c").Release(t.Context()))
+		Must(t, otherKey(t, between, "c").Release(t.Context()))
 		next := after.Locker(t, generation(3))
-		must(t, otherKey(t, next, "d").Release(t.Context()))
-		must(t, otherKey(t, never, "e").Release(t.Context())) // who gives no generation is on its own
+		Must(t, otherKey(t, next, "d").Release(t.Context()))
+		Must(t, otherKey(t, never, "e").Release(t.Context())) // who gives no generation is on its own
 	})
 }
 
 // Its holder learns why it ends: by the lock's error, and by an event for each renewal that was not sent.
 func TestAHoldOfAnOutdatedProcessSaysWhyItIsNotRenewed(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		var mu sync.Mutex
 		var refused []redlock.Event
 		opts := generation(1)
@@ -83,22 +84,22 @@ func TestAHoldOfAnOutdatedProcessSaysWhyItIsNotRenewed(t *testing.T) {
 			}
 		}
 		l := masters.Locker(t, opts)
-		renewed, other := acquire(t, l, longTTL, redlock.AutoRenew()), otherKey(t, l, "is not renewed")
-		must(t, masters.Locker(t, generation(3)).Announce(t.Context(), 3))
-		settle(2 * longTTL)
+		renewed, other := Acquire(t, l, LongTTL, redlock.AutoRenew()), otherKey(t, l, "is not renewed")
+		Must(t, masters.Locker(t, generation(3)).Announce(t.Context(), 3))
+		Settle(2 * LongTTL)
 		err := renewed.Err()
-		if onlyIs(t, err, redlock.ErrNotHeld, redlock.ErrOutdated); err != nil &&
+		if OnlyIs(t, err, redlock.ErrNotHeld, redlock.ErrOutdated); err != nil &&
 			!strings.Contains(err.Error(), "generation 3 is in use") {
 			t.Errorf("error %v", err)
 		}
-		onlyIs(t, other.Err(), redlock.ErrNotHeld)
+		OnlyIs(t, other.Err(), redlock.ErrNotHeld)
 		mu.Lock()
 		defer mu.Unlock()
-		if len(refused) == 0 || refused[0].Key != key || refused[0].Quorum != 2 || refused[0].N != 3 {
+		if len(refused) == 0 || refused[0].Key != Key || refused[0].Quorum != 2 || refused[0].N != 3 {
 			t.Fatalf("events %+v", refused)
 		}
 		for _, e := range refused {
-			onlyIs(t, e.Err, redlock.ErrOutdated)
+			OnlyIs(t, e.Err, redlock.ErrOutdated)
 		}
 	})
 }
@@ -113,20 +114,18 @@ func TestAnyQuorumOfItsMastersTellsAForgottenProcess(t *testing.T) {
 			if popcount(reached) != 3 {
 				continue
 			}
-			bubble(t, 5, func(t *testing.T, masters fakes) {
+			Bubble(t, 5, func(t *testing.T, masters Fakes) {
 				for i, m := range masters {
 					if told&(1<<i) != 0 {
 						m.Known = 3
 					}
 					if reached&(1<<i) == 0 {
-						m.Behave(func(*single.Request) act { return act{Lost: true} })
+						m.Behave(func(*single.Request) Act { return Act{Lost: true} })
 					}
 				}
-				_, err := masters.Locker(t, generation(1)).TryAcquire(t.Context(), key, longTTL)
-				onlyIs(t, err, redlock.ErrOutdated)
-				if n := masters.Holders(""); n != 0 {
-					t.Errorf("%d masters have the key", n)
-				}
+				_, err := masters.Locker(t, generation(1)).TryAcquire(t.Context(), Key, LongTTL)
+				OnlyIs(t, err, redlock.ErrOutdated)
+				masters.AllFree(t)
 				masters.Behave(nil)
 			})
 		}
@@ -142,20 +141,20 @@ func popcount(set int) (n int) {
 
 // A slow reply about the generation counts from the time of the request, not from its arrival.
 func TestAnAnswerAboutTheGenerationHoldsFromWhenItWasAskedFor(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		l := masters.Locker(t, redlock.Options{Generation: 1, RequestTimeout: 8 * time.Second})
-		masters.Behave(on(single.Announce, act{After: 6 * time.Second}))
+		masters.Behave(On(single.Announce, Act{After: 6 * time.Second}))
 		began := time.Now()
 		otherKey(t, l, "a")
 		if took := time.Since(began); took != 6*time.Second {
 			t.Fatalf("the acquisition took %v", took)
 		}
-		masters.Behave(on(single.Announce, act{Err: errors.New("not now")}))
-		settle(time.Until(began.Add(10*time.Second - time.Millisecond)))
+		masters.Behave(On(single.Announce, Act{Err: errors.New("not now")}))
+		Settle(time.Until(began.Add(10*time.Second - time.Millisecond)))
 		otherKey(t, l, "b")
-		settle(2 * time.Millisecond)
-		_, err := l.TryAcquire(t.Context(), "c", longTTL)
-		onlyIs(t, err, redlock.ErrNoQuorum)
+		Settle(2 * time.Millisecond)
+		_, err := l.TryAcquire(t.Context(), "c", LongTTL)
+		OnlyIs(t, err, redlock.ErrNoQuorum)
 		if err == nil || !strings.Contains(err.Error(), `announce "redlock:generation": granted 0 of 3, need 2`) {
 			t.Errorf("error %v", err)
 		}
@@ -165,15 +164,15 @@ func TestAnAnswerAboutTheGenerationHoldsFromWhenItWasAskedFor(t *testing.T) {
 
 // A Locker in use asks again ahead of time, so no acquisition waits for the reply. An idle Locker asks nothing.
 func TestTheGenerationIsCheckedBeforeTheLastAnswerExpires(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		l := masters.Locker(t, generation(7))
 		const rtt = 10 * time.Millisecond
-		masters.Behave(away(rtt))
+		masters.Behave(Away(rtt))
 		otherKey(t, l, "first")
 		for range 60 {
-			settle(time.Second)
+			Settle(time.Second)
 			began := time.Now()
-			must(t, otherKey(t, l, "again").Release(t.Context()))
+			Must(t, otherKey(t, l, "again").Release(t.Context()))
 			if took := time.Since(began); took != 2*rtt {
 				t.Fatalf("acquisition and release took %v", took)
 			}
@@ -182,7 +181,7 @@ func TestTheGenerationIsCheckedBeforeTheLastAnswerExpires(t *testing.T) {
 		if asked < 60/10 || asked > 60/5+2 {
 			t.Errorf("asked %d times in a minute", asked)
 		}
-		settle(time.Hour)
+		Settle(time.Hour)
 		if n := masters[0].Count(single.Announce); n != asked {
 			t.Errorf("asked %d times while no goroutine wanted a lock", n-asked)
 		}
@@ -191,70 +190,68 @@ func TestTheGenerationIsCheckedBeforeTheLastAnswerExpires(t *testing.T) {
 
 // A renewed hold lives on for hours, however seldom it is renewed, and while a minority of masters is away.
 func TestRenewalsCheckTheGeneration(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, masters fakes) {
+	Bubble(t, 5, func(t *testing.T, masters Fakes) {
 		l := masters.Locker(t, generation(1))
-		lock := acquire(t, l, 2*longTTL, redlock.AutoRenew())
-		masters[3].Behave(func(*single.Request) act { return act{Lost: true} })
-		masters[4].Behave(func(*single.Request) act { return act{Lost: true} })
-		settle(3 * time.Hour)
-		is(t, lock.Err(), nil)
+		lock := Acquire(t, l, 2*LongTTL, redlock.AutoRenew())
+		masters[3].Behave(func(*single.Request) Act { return Act{Lost: true} })
+		masters[4].Behave(func(*single.Request) Act { return Act{Lost: true} })
+		Settle(3 * time.Hour)
+		Is(t, lock.Err(), nil)
 		masters.Behave(nil)
-		must(t, lock.Release(t.Context()))
+		Must(t, lock.Release(t.Context()))
 	})
 }
 
 func TestAnnounceReportsTheMastersGeneration(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, masters fakes) {
+	Bubble(t, 5, func(t *testing.T, masters Fakes) {
 		before, after := masters[:3], masters[2:]
-		l := joint(t, before, after, redlock.Options{})
-		must(t, l.Announce(t.Context(), 3))
-		must(t, l.Announce(t.Context(), 3))
-		settle(0) // a quorum has answered, and the others are about to
+		l := Joint(t, before, after, redlock.Options{})
+		Must(t, l.Announce(t.Context(), 3))
+		Must(t, l.Announce(t.Context(), 3))
+		Settle(0) // a quorum has answered, and the others are about to
 		for _, m := range masters {
 			if m.Known != 3 {
 				t.Errorf("%s knows generation %d", m.Name(), m.Known)
 			}
 		}
 		err := l.Announce(t.Context(), 2)
-		onlyIs(t, err, redlock.ErrOutdated)
+		OnlyIs(t, err, redlock.ErrOutdated)
 
-		masters[0].Behave(func(*single.Request) act { return act{Lost: true} })
-		must(t, l.Announce(t.Context(), 4))
-		masters[1].Behave(func(*single.Request) act { return act{Lost: true} })
+		masters[0].Behave(func(*single.Request) Act { return Act{Lost: true} })
+		Must(t, l.Announce(t.Context(), 4))
+		masters[1].Behave(func(*single.Request) Act { return Act{Lost: true} })
 		err = l.Announce(t.Context(), 5)
-		onlyIs(t, err, redlock.ErrNoQuorum)
+		OnlyIs(t, err, redlock.ErrNoQuorum)
 		if !strings.Contains(err.Error(), "granted 1 of 3 of the old masters, need 2") {
 			t.Errorf("error %q", err)
 		}
 		masters.Behave(nil)
 
 		for _, bad := range []uint64{0, single.MaxToken + 1} {
-			is(t, l.Announce(t.Context(), bad), redlock.ErrInvalid)
+			Is(t, l.Announce(t.Context(), bad), redlock.ErrInvalid)
 		}
-		is(t, l.Announce(nil, 5), redlock.ErrInvalid) //nolint:staticcheck // on purpose
+		Is(t, l.Announce(nil, 5), redlock.ErrInvalid) //nolint:staticcheck // on purpose
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		masters.Behave(func(*single.Request) act { return act{Lost: true} })
-		is(t, l.Announce(ctx, 5), context.Canceled)
+		masters.Behave(func(*single.Request) Act { return Act{Lost: true} })
+		Is(t, l.Announce(ctx, 5), context.Canceled)
 		masters.Behave(nil)
 		var none *redlock.Locker
-		is(t, none.Announce(t.Context(), 5), redlock.ErrInvalid)
+		Is(t, none.Announce(t.Context(), 5), redlock.ErrInvalid)
 	})
-	_, err := redlock.New(newFakes(1).Masters(), generation(single.MaxToken+1))
-	is(t, err, redlock.ErrInvalid)
+	_, err := redlock.New(NewFakes(1).Masters(), generation(single.MaxToken+1))
+	Is(t, err, redlock.ErrInvalid)
 }
 
 func TestAClosedLockerAnnouncesNothing(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		l, err := redlock.New(masters.Masters(), generation(1))
-		must(t, err)
-		must(t, l.Close(t.Context()))
-		is(t, l.Announce(t.Context(), 2), redlock.ErrClosed)
-		_, err = l.Acquire(t.Context(), key, longTTL)
-		is(t, err, redlock.ErrClosed)
-		if n := masters.Asked(); n != 0 {
-			t.Errorf("masters were asked %d times", n)
-		}
+		Must(t, err)
+		Must(t, l.Close(t.Context()))
+		Is(t, l.Announce(t.Context(), 2), redlock.ErrClosed)
+		_, err = l.Acquire(t.Context(), Key, LongTTL)
+		Is(t, err, redlock.ErrClosed)
+		masters.NotAsked(t)
 	})
 }
 
@@ -262,11 +259,11 @@ func TestAClosedLockerAnnouncesNothing(t *testing.T) {
 // count that master.
 func TestServersKeepTheGreatestGeneration(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	newer, older := dial(t, servers, generation(9)), dial(t, servers, generation(7))
-	must(t, acquire(t, newer, longTTL).Release(t.Context()))
-	_, err := older.TryAcquire(t.Context(), key, longTTL)
-	onlyIs(t, err, redlock.ErrOutdated)
-	must(t, acquire(t, dial(t, servers, generation(8)), longTTL).Release(t.Context()))
+	newer, older := Dial(t, servers, generation(9)), Dial(t, servers, generation(7))
+	Must(t, Acquire(t, newer, LongTTL).Release(t.Context()))
+	_, err := older.TryAcquire(t.Context(), Key, LongTTL)
+	OnlyIs(t, err, redlock.ErrOutdated)
+	Must(t, Acquire(t, Dial(t, servers, generation(8)), LongTTL).Release(t.Context()))
 
 	for _, s := range servers {
 		if left := s.Client().PTTL(t.Context(), single.GenerationKey).Val(); left != -1 {
@@ -274,11 +271,9 @@ func TestServersKeepTheGreatestGeneration(t *testing.T) {
 		}
 	}
 	for _, foreign := range []string{"not a number", "-3", "1e5", "99999999999999999999"} {
-		for _, s := range servers[:2] {
-			must(t, s.Client().Set(t.Context(), single.GenerationKey, foreign, 0).Err())
-		}
-		_, err := dial(t, servers, generation(9)).TryAcquire(t.Context(), key, longTTL)
-		is(t, err, redlock.ErrNoQuorum)
+		TellAll(t, servers[:2], "set", single.GenerationKey, foreign)
+		_, err := Dial(t, servers, generation(9)).TryAcquire(t.Context(), Key, LongTTL)
+		Is(t, err, redlock.ErrNoQuorum)
 		if err == nil || !strings.Contains(err.Error(), single.GenerationKey) {
 			t.Errorf("error %v", err)
 		}
@@ -286,12 +281,10 @@ func TestServersKeepTheGreatestGeneration(t *testing.T) {
 			t.Errorf("%q became %q", foreign, got)
 		}
 	}
-	for _, s := range servers[:2] {
-		must(t, s.Client().Del(t.Context(), single.GenerationKey).Err())
-		must(t, s.Client().RPush(t.Context(), single.GenerationKey, "1", "2").Err())
-	}
-	_, err = dial(t, servers, generation(9)).TryAcquire(t.Context(), key, longTTL)
-	is(t, err, redlock.ErrNoQuorum)
+	TellAll(t, servers[:2], "del", single.GenerationKey)
+	TellAll(t, servers[:2], "rpush", single.GenerationKey, "1", "2")
+	_, err = Dial(t, servers, generation(9)).TryAcquire(t.Context(), Key, LongTTL)
+	Is(t, err, redlock.ErrNoQuorum)
 	if n := servers[0].Client().LLen(t.Context(), single.GenerationKey).Val(); n != 2 {
 		t.Errorf("the list has %d entries", n)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -26,21 +27,21 @@ import (
 func TestHazard01CleanupSurvivesAnExpiredContext(t *testing.T) {
 	servers := redistest.StartN(t, 5)
 	const timeout = 2 * time.Second
-	l := dial(t, servers, redlock.Options{RequestTimeout: timeout})
-	must(t, acquire(t, l, longTTL).Release(t.Context())) // connections are made
+	l := Dial(t, servers, redlock.Options{RequestTimeout: timeout})
+	Must(t, Acquire(t, l, LongTTL).Release(t.Context())) // connections are made
 	for _, s := range servers[:3] {
-		must(t, s.Pause())
+		Must(t, s.Pause())
 	}
 	began := time.Now()
-	_, err := l.Acquire(within(t, 30*time.Millisecond), key, longTTL)
-	is(t, err, context.DeadlineExceeded)
+	_, err := l.Acquire(Within(t, 30*time.Millisecond), Key, LongTTL)
+	Is(t, err, context.DeadlineExceeded)
 	if took := time.Since(began); took > timeout/2 {
 		t.Errorf("the caller got its error after %v, its context had 30ms", took)
 	}
 	for _, s := range servers[:3] {
-		must(t, s.Resume())
+		Must(t, s.Resume())
 	}
-	redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 0 },
+	redistest.Eventually(t, Promptly, func() bool { return Holders(t, servers, "") == 0 },
 		"every key of the failed attempt to be removed, long before its ttl")
 }
 
@@ -49,33 +50,18 @@ func TestHazard01CleanupSurvivesAnExpiredContext(t *testing.T) {
 func lateGrant(t *testing.T) string {
 	t.Helper()
 	servers := redistest.StartN(t, 5)
-	l, err := redlock.Dial(t.Context(), urls(servers), redlock.Options{RequestTimeout: promptly})
-	must(t, err)
-	warm, err := l.Acquire(t.Context(), "warm", longTTL) // connections are made
-	must(t, err)
-	must(t, warm.Release(t.Context()))
-	redistest.Eventually(t, promptly, func() bool { return sets(t, servers[4]) == 1 }, "every master to have been used")
-	must(t, servers[4].Pause())
-	lock := acquire(t, l, longTTL)
-	must(t, lock.Release(t.Context()))
-	must(t, servers[4].Resume())
-	redistest.Eventually(t, promptly, func() bool { return sets(t, servers[4]) == 2 }, "the late acquire to land")
-	closeLocker(t, l) // waits for all that is in flight, and for the release of all that landed
-	return value(t, servers[4])
-}
-
-// sets counts the SET commands from clients that a server has performed.
-func sets(t *testing.T, s *redistest.Server) int {
-	t.Helper()
-	info, err := s.Client().Info(t.Context(), "commandstats").Result()
-	must(t, err)
-	for line := range strings.Lines(info) {
-		var calls int
-		if n, _ := fmt.Sscanf(line, "cmdstat_set:calls=%d,", &calls); n == 1 {
-			return calls
-		}
-	}
-	return 0
+	l, err := redlock.Dial(t.Context(), URLs(servers), redlock.Options{RequestTimeout: Promptly})
+	Must(t, err)
+	Give(t, Take(t, l, "warm", LongTTL)) // connections are made
+	sets := func() int { return Calls(t, servers[4:], "set") }
+	redistest.Eventually(t, Promptly, func() bool { return sets() == 1 }, "every master to have been used")
+	Must(t, servers[4].Pause())
+	lock := Acquire(t, l, LongTTL)
+	Must(t, lock.Release(t.Context()))
+	Must(t, servers[4].Resume())
+	redistest.Eventually(t, Promptly, func() bool { return sets() == 2 }, "the late acquire to land")
+	CloseLocker(t, l) // waits for all that is in flight, and for the release of all that landed
+	return Value(t, servers[4])
 }
 
 // If a vote arrives after its round was decided, the Locker still reads it and releases the key.
@@ -89,18 +75,18 @@ func TestHazard02StragglersAreReleasedWhenTheyLand(t *testing.T) {
 // how many keys are left in the end.
 func overtaken(t *testing.T) (left int) {
 	t.Helper()
-	bubble(t, 5, func(t *testing.T, masters fakes) {
+	Bubble(t, 5, func(t *testing.T, masters Fakes) {
 		l := masters.Locker(t, redlock.Options{RequestTimeout: time.Second})
-		far(t, l, masters)
-		masters[4].Behave(func(r *single.Request) act {
+		Far(t, l, masters)
+		masters[4].Behave(func(r *single.Request) Act {
 			if r.Op == single.Acquire {
-				return act{Before: 100 * time.Millisecond, After: 2 * time.Millisecond}
+				return Act{Before: 100 * time.Millisecond, After: 2 * time.Millisecond}
 			}
-			return act{Before: 2 * time.Millisecond, After: 2 * time.Millisecond}
+			return Act{Before: 2 * time.Millisecond, After: 2 * time.Millisecond}
 		})
-		lock := acquire(t, l, longTTL)
-		must(t, lock.Release(t.Context()))
-		settle(2 * time.Second)
+		lock := Acquire(t, l, LongTTL)
+		Must(t, lock.Release(t.Context()))
+		Settle(2 * time.Second)
 		left = masters.Holders("")
 	})
 	return left
@@ -116,28 +102,26 @@ func TestHazard03AReleaseNeverOvertakesItsAcquire(t *testing.T) {
 // One hung master does not slow down anything, with clients of default settings.
 func TestHazard04OneHungMasterBlocksNeitherAcquireNorRelease(t *testing.T) {
 	servers := redistest.StartN(t, 5)
-	masters := make([]redlock.Master, len(servers))
-	for i, s := range servers {
+	l, err := redlock.New(WrapEach(servers, func(_ int, s *redistest.Server) redlock.Master {
 		client := redis.NewClient(&redis.Options{Addr: s.Addr()})
 		t.Cleanup(func() { _ = client.Close() })
 		m, err := redlock.NewMaster(client)
-		must(t, err)
-		masters[i] = m
-	}
-	l, err := redlock.New(masters, redlock.Options{})
-	must(t, err)
-	t.Cleanup(func() { closeLocker(t, l) })
-	must(t, servers[2].Pause())
+		Must(t, err)
+		return m
+	}), redlock.Options{})
+	Must(t, err)
+	t.Cleanup(func() { CloseLocker(t, l) })
+	Must(t, servers[2].Pause())
 	for range 20 {
 		began := time.Now()
-		lock := acquire(t, l, longTTL)
-		must(t, lock.Extend(t.Context(), longTTL))
-		must(t, lock.Release(t.Context()))
+		lock := Acquire(t, l, LongTTL)
+		Must(t, lock.Extend(t.Context(), LongTTL))
+		Must(t, lock.Release(t.Context()))
 		if took := time.Since(began); took > time.Second { // the hung master alone would take that
 			t.Errorf("a cycle took %v", took)
 		}
 	}
-	must(t, servers[2].Resume())
+	Must(t, servers[2].Resume())
 }
 
 // twice is a master with a client that retries: it performs every batch twice and loses the first reply.
@@ -151,30 +135,30 @@ func (m twice) Do(ctx context.Context, batch []*single.Call) {
 // A retried acquire recognises its own owner.
 func TestHazard05ARetriedAcquireIsNotRefusedByItself(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	l := wrapped(t, servers, redlock.Options{}, func(_ int, m redlock.Master) redlock.Master { return twice{m} })
-	lock, err := l.TryAcquire(t.Context(), key, longTTL)
-	must(t, err)
-	must(t, lock.Extend(t.Context(), longTTL))
-	if n := holders(t, servers, lock.Owner()); n < 2 {
+	l := Wrapped(t, servers, redlock.Options{}, func(_ int, m redlock.Master) redlock.Master { return twice{m} })
+	lock, err := l.TryAcquire(t.Context(), Key, LongTTL)
+	Must(t, err)
+	Must(t, lock.Extend(t.Context(), LongTTL))
+	if n := Holders(t, servers, lock.Owner()); n < 2 {
 		t.Errorf("%d masters have the key", n)
 	}
-	_, err = l.TryAcquire(t.Context(), key, longTTL)
-	is(t, err, redlock.ErrHeld) // others are refused all the same
+	_, err = l.TryAcquire(t.Context(), Key, LongTTL)
+	Is(t, err, redlock.ErrHeld) // others are refused all the same
 	// The client sends each release twice. The second finds nothing, and its reply is the one the Locker sees.
-	is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
+	Is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
 }
 
 // slowWin wins a lock of 50 ms by a quorum that answers after 48.5 ms, when its validity is over.
 func slowWin(t *testing.T) (left int, err error) {
 	t.Helper()
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		l := masters.Locker(t, redlock.Options{RequestTimeout: 49 * time.Millisecond})
-		masters.Behave(on(single.Acquire, act{After: 48500 * time.Microsecond}))
-		_, err = l.TryAcquire(t.Context(), key, 50*time.Millisecond)
+		masters.Behave(On(single.Acquire, Act{After: 48500 * time.Microsecond}))
+		_, err = l.TryAcquire(t.Context(), Key, 50*time.Millisecond)
 		masters.Behave(nil)
-		pass(time.Millisecond)
+		Pass(time.Millisecond)
 		left = masters.Holders("")
-		settle(time.Second)
+		Settle(time.Second)
 	})
 	return left, err
 }
@@ -182,7 +166,7 @@ func slowWin(t *testing.T) (left int, err error) {
 // A quorum whose validity is used up is a loss, and its keys are released.
 func TestHazard06AWinWithoutValidityIsALoss(t *testing.T) {
 	left, err := slowWin(t)
-	onlyIs(t, err, redlock.ErrExpired)
+	OnlyIs(t, err, redlock.ErrExpired)
 	if left != 0 {
 		t.Errorf("the key was left on %d masters", left)
 	}
@@ -191,23 +175,23 @@ func TestHazard06AWinWithoutValidityIsALoss(t *testing.T) {
 // An even split is no refusal. If the other half keeps its keys, the acquisition is refused within the request
 // timeout.
 func TestHazard07AnEvenSplitGrantsNoLockAndIsResolved(t *testing.T) {
-	bubble(t, 4, func(t *testing.T, masters fakes) {
+	Bubble(t, 4, func(t *testing.T, masters Fakes) {
 		l := masters.Locker(t, redlock.Options{RequestTimeout: 100 * time.Millisecond})
 		masters[:2].Take("other", time.Second)
 		began := time.Now()
-		_, err := l.TryAcquire(t.Context(), key, longTTL)
-		onlyIs(t, err, redlock.ErrHeld)
+		_, err := l.TryAcquire(t.Context(), Key, LongTTL)
+		OnlyIs(t, err, redlock.ErrHeld)
 		if took := time.Since(began); took > 100*time.Millisecond {
 			t.Errorf("the refusal took %v", took)
 		}
-		lock, err := l.Acquire(within(t, 2*time.Second), key, longTTL)
-		must(t, err)
-		must(t, lock.Release(t.Context()))
+		lock, err := l.Acquire(Within(t, 2*time.Second), Key, LongTTL)
+		Must(t, err)
+		Must(t, lock.Release(t.Context()))
 	})
 }
 
 // forgetful is a master that confirms releases without performing them.
-type forgetful struct{ *fake }
+type forgetful struct{ *Fake }
 
 func (m forgetful) Do(ctx context.Context, batch []*single.Call) {
 	var rest []*single.Call
@@ -218,79 +202,68 @@ func (m forgetful) Do(ctx context.Context, batch []*single.Call) {
 		}
 		rest = append(rest, c)
 	}
-	m.fake.Do(ctx, rest)
+	m.Fake.Do(ctx, rest)
 }
 
 // secondAttempt makes a first attempt that gets two masters of five, and then a second attempt that needs these two
 // for a quorum.
-func secondAttempt(t *testing.T, wrap func(*fake) redlock.Master) (err error) {
+func secondAttempt(t *testing.T, wrap func(*Fake) redlock.Master) (err error) {
 	t.Helper()
-	bubble(t, 5, func(t *testing.T, masters fakes) {
-		voters := make([]redlock.Master, len(masters))
-		for i, m := range masters {
-			voters[i] = wrap(m)
-		}
-		l, lerr := redlock.New(voters, redlock.Options{Clock: newClock()})
-		must(t, lerr)
-		t.Cleanup(func() { closeLocker(t, l) })
+	Bubble(t, 5, func(t *testing.T, masters Fakes) {
+		voters := WrapEach(masters, func(_ int, m *Fake) redlock.Master { return wrap(m) })
+		l := LockerOver(t, voters, redlock.Options{Clock: NewClock()})
 		masters[2].Take("other", 100*time.Millisecond)
-		masters[3].Take("other", longTTL)
-		masters[4].Take("other", longTTL)
+		masters[3].Take("other", LongTTL)
+		masters[4].Take("other", LongTTL)
 		var lock *redlock.Lock
-		if lock, err = l.Acquire(within(t, longTTL/2), key, longTTL); err == nil {
+		if lock, err = l.Acquire(Within(t, LongTTL/2), Key, LongTTL); err == nil {
 			err = lock.Release(t.Context())
 		}
-		settle(2 * longTTL)
+		Settle(2 * LongTTL)
 	})
 	return err
 }
 
 // A failed attempt releases its keys, so that they do not refuse the next attempt.
 func TestHazard08ARetryIsNotBlockedByItsOwnKey(t *testing.T) {
-	must(t, secondAttempt(t, func(m *fake) redlock.Master { return m }))
-	if err := secondAttempt(t, func(m *fake) redlock.Master { return forgetful{m} }); err == nil {
+	Must(t, secondAttempt(t, func(m *Fake) redlock.Master { return m }))
+	if err := secondAttempt(t, func(m *Fake) redlock.Master { return forgetful{m} }); err == nil {
 		t.Error("nor is it when nothing is released: this test shows nothing")
 	}
 }
 
 // Owners are compared in full.
 func TestHazard09OwnersAreComparedInFull(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := Started(t, 3)
 	for _, change := range []func(owner string) string{
 		func(o string) string { return o + "0" },
 		func(o string) string { return o[:len(o)-1] },
 		strings.ToUpper,
 	} {
-		lock := acquire(t, l, longTTL)
+		lock := Acquire(t, l, LongTTL)
 		foreign := change(lock.Owner())
 		if foreign == lock.Owner() {
 			continue // no letter in it
 		}
-		everywhere(t, servers, lock)
-		for _, s := range servers {
-			must(t, s.Client().Set(t.Context(), key, foreign, longTTL).Err())
-		}
-		is(t, lock.Extend(t.Context(), longTTL), redlock.ErrNotHeld)
-		is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
-		if n := holders(t, servers, foreign); n != 3 {
+		Everywhere(t, servers, lock)
+		TellAll(t, servers, "set", Key, foreign, "px", LongTTL.Milliseconds())
+		Is(t, lock.Extend(t.Context(), LongTTL), redlock.ErrNotHeld)
+		Is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
+		if n := Holders(t, servers, foreign); n != 3 {
 			t.Errorf("%q has %d masters left after the release by %q", foreign, n, lock.Owner())
 		}
-		for _, s := range servers {
-			must(t, s.Client().Del(t.Context(), key).Err())
-		}
+		TellAll(t, servers, "del", Key)
 	}
 }
 
 // Orphans on a minority of masters keep no owner out.
 func TestHazard10OrphansOnAMinorityDoNotBlock(t *testing.T) {
-	servers := redistest.StartN(t, 5)
-	l := dial(t, servers, redlock.Options{})
-	setByHand(t, servers[:2], "orphan", longTTL)
-	lock, err := l.TryAcquire(t.Context(), key, longTTL)
-	must(t, err)
-	must(t, lock.Release(t.Context()))
-	if n := holders(t, servers, "orphan"); n != 2 {
+	servers, l := Started(t, 5)
+	SetByHand(t, servers[:2], "orphan", LongTTL)
+	lock, err := l.TryAcquire(t.Context(), Key, LongTTL)
+	Must(t, err)
+	Must(t, lock.Release(t.Context()))
+	if n := Holders(t, servers, "orphan"); n != 2 {
 		t.Errorf("another owner's key is left on %d masters, want 2", n)
 	}
 }
@@ -299,35 +272,30 @@ func TestHazard10OrphansOnAMinorityDoNotBlock(t *testing.T) {
 // other hold has at the same time. (A lock that was passed on inside the process keeps the owner value of the hold
 // before it, which is over.)
 func TestHazard13ConcurrentHoldsShareNothing(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	_, l := Started(t, 3)
 	var inside, most atomic.Int32
 	var owners sync.Map
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			for range 5 {
-				lock, err := l.Acquire(t.Context(), key, longTTL)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				most.Store(max(most.Load(), inside.Add(1)))
-				if _, used := owners.LoadOrStore(lock.Owner(), true); used {
-					t.Errorf("owner %s belongs to another lock", lock.Owner())
-				}
-				if err := lock.Err(); err != nil {
-					t.Errorf("another owner's release ended this hold: %v", err)
-				}
-				inside.Add(-1)
-				owners.Delete(lock.Owner())
-				if err := lock.Release(t.Context()); err != nil {
-					t.Error(err)
-				}
+	Concurrently(8, func(int) {
+		for range 5 {
+			lock, err := l.Acquire(t.Context(), Key, LongTTL)
+			if err != nil {
+				t.Error(err)
+				return
 			}
-		})
-	}
-	all.Wait()
+			most.Store(max(most.Load(), inside.Add(1)))
+			if _, used := owners.LoadOrStore(lock.Owner(), true); used {
+				t.Errorf("owner %s belongs to another lock", lock.Owner())
+			}
+			if err := lock.Err(); err != nil {
+				t.Errorf("another owner's release ended this hold: %v", err)
+			}
+			inside.Add(-1)
+			owners.Delete(lock.Owner())
+			if err := lock.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 	if most.Load() != 1 {
 		t.Errorf("%d holders at once", most.Load())
 	}
@@ -337,29 +305,29 @@ func TestHazard13ConcurrentHoldsShareNothing(t *testing.T) {
 func TestHazard14ValidityIgnoresTheWallClock(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	for _, date := range []time.Time{time.Unix(0, 0), time.Now().Add(100 * 365 * 24 * time.Hour)} {
-		l := dial(t, servers, redlock.Options{Clock: dated(func() time.Time { return date })})
-		lock := acquire(t, l, longTTL)
-		everywhere(t, servers, lock)
+		l := Dial(t, servers, redlock.Options{Clock: Dated(func() time.Time { return date })})
+		lock := Acquire(t, l, LongTTL)
+		Everywhere(t, servers, lock)
 		for _, s := range servers {
-			if left := s.Client().PTTL(t.Context(), key).Val(); left > longTTL || left < longTTL-promptly {
-				t.Errorf("in %d the key lives for %v, want %v", date.Year(), left, longTTL)
+			if left := s.Client().PTTL(t.Context(), Key).Val(); left > LongTTL || left < LongTTL-Promptly {
+				t.Errorf("in %d the key lives for %v, want %v", date.Year(), left, LongTTL)
 			}
 		}
-		must(t, lock.Release(t.Context()))
-		redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 0 }, "the keys to be removed")
+		Must(t, lock.Release(t.Context()))
+		redistest.Eventually(t, Promptly, func() bool { return Holders(t, servers, "") == 0 }, "the keys to be removed")
 	}
 }
 
 // Owners have 128 random bits.
 func TestHazard15OwnersAre128RandomBits(t *testing.T) {
-	masters := newFakes(1)
+	masters := NewFakes(1)
 	l := masters.Locker(t, redlock.Options{})
 	const n = 256
 	var ones [128]int
 	seen := make(map[string]bool)
 	for i := range n {
-		lock, err := l.TryAcquire(t.Context(), strconv.Itoa(i), longTTL)
-		must(t, err)
+		lock, err := l.TryAcquire(t.Context(), strconv.Itoa(i), LongTTL)
+		Must(t, err)
 		_, owner, _ := strings.Cut(lock.Owner(), "/") // behind whose it is
 		if len(owner) != 32 || seen[owner] {
 			t.Fatalf("owner %q has %d digits, seen before: %t", owner, len(owner), seen[owner])
@@ -367,12 +335,12 @@ func TestHazard15OwnersAre128RandomBits(t *testing.T) {
 		seen[owner] = true
 		for half := range 2 {
 			word, err := strconv.ParseUint(owner[16*half:16*half+16], 16, 64)
-			must(t, err)
+			Must(t, err)
 			for ; word != 0; word &= word - 1 {
 				ones[64*half+bits.TrailingZeros64(word)]++
 			}
 		}
-		must(t, lock.Release(t.Context()))
+		Must(t, lock.Release(t.Context()))
 	}
 	// A fair bit is set in 128 of 256 owners, give or take 8. Ten times that deviation practically never happens.
 	for bit, set := range ones {
@@ -385,31 +353,31 @@ func TestHazard15OwnersAre128RandomBits(t *testing.T) {
 // Owner values and passwords stay out of every message.
 func TestHazard34ErrorsShowNoSecrets(t *testing.T) {
 	servers := redistest.StartN(t, 3, redistest.WithPassword("hunter2"))
-	l := dial(t, servers, redlock.Options{RequestTimeout: time.Second})
-	lock := acquire(t, l, longTTL)
-	_, held := l.TryAcquire(t.Context(), key, longTTL)
-	is(t, held, redlock.ErrHeld)
+	l := Dial(t, servers, redlock.Options{RequestTimeout: time.Second})
+	lock := Acquire(t, l, LongTTL)
+	_, held := l.TryAcquire(t.Context(), Key, LongTTL)
+	Is(t, held, redlock.ErrHeld)
 	for _, s := range servers {
-		must(t, s.Kill())
+		Must(t, s.Kill())
 	}
-	_, down := l.TryAcquire(t.Context(), key, longTTL)
-	is(t, down, redlock.ErrNoQuorum)
+	_, down := l.TryAcquire(t.Context(), Key, LongTTL)
+	Is(t, down, redlock.ErrNoQuorum)
 	released := lock.Release(t.Context())
-	is(t, released, redlock.ErrNoQuorum)
+	Is(t, released, redlock.ErrNoQuorum)
 	for _, s := range servers {
-		must(t, s.Restart())
+		Must(t, s.Restart())
 	}
 	wrong := make([]string, len(servers))
 	for i, s := range servers {
 		wrong[i] = "redis://:hunter23@" + s.Addr()
 	}
 	stranger, err := redlock.Dial(t.Context(), wrong, redlock.Options{})
-	must(t, err)
-	_, denied := stranger.TryAcquire(t.Context(), key, longTTL)
-	is(t, denied, redlock.ErrNoQuorum)
-	_ = stranger.Close(within(t, time.Millisecond))
+	Must(t, err)
+	_, denied := stranger.TryAcquire(t.Context(), Key, LongTTL)
+	Is(t, denied, redlock.ErrNoQuorum)
+	_ = stranger.Close(Within(t, time.Millisecond))
 	_, bad := redlock.Dial(t.Context(), []string{"redis://:hunter2@host:port"}, redlock.Options{})
-	is(t, bad, redlock.ErrInvalid)
+	Is(t, bad, redlock.ErrInvalid)
 	for _, err := range []error{held, down, released, denied, bad} {
 		if text := fmt.Sprintf("%v %+v", err, errors.Unwrap(err)); strings.Contains(text, "hunter2") ||
 			strings.Contains(text, lock.Owner()) {

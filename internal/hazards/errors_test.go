@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/leader"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -28,7 +29,7 @@ type address struct {
 func newAddress(t *testing.T, to string) *address {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	must(t, err)
+	Must(t, err)
 	a := &address{listener: listener}
 	a.to.Store(&to)
 	a.joined.Go(func() {
@@ -67,17 +68,17 @@ func moved(t *testing.T, n int) (lockers []*redlock.Locker) {
 			addresses, urls[i] = append(addresses, a), "redis://"+a.listener.Addr().String()
 		}
 		l, err := redlock.Dial(t.Context(), urls, redlock.Options{RequestTimeout: time.Second})
-		must(t, err)
-		t.Cleanup(func() { closeLocker(t, l) })
-		lock := acquire(t, l, longTTL, redlock.Fenced())
-		everywhere(t, before, lock)
-		must(t, lock.Release(t.Context()))
-		redistest.Eventually(t, promptly, func() bool { return holders(t, before, "") == 0 },
+		Must(t, err)
+		t.Cleanup(func() { CloseLocker(t, l) })
+		lock := Acquire(t, l, LongTTL, redlock.Fenced())
+		Everywhere(t, before, lock)
+		Must(t, lock.Release(t.Context()))
+		redistest.Eventually(t, Promptly, func() bool { return Holders(t, before, "") == 0 },
 			"all connections to be at rest")
 		lockers = append(lockers, l)
 	}
 	for i, s := range before {
-		demote(t, s)
+		Demote(t, s)
 		to := after[i].Addr()
 		for j := i; j < len(addresses); j += len(before) {
 			addresses[j].to.Store(&to)
@@ -89,21 +90,21 @@ func moved(t *testing.T, n int) (lockers []*redlock.Locker) {
 func TestHazard104AStaleConnectionToADemotedServerEndsNothing(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(l *redlock.Locker) error{
-		"a wait": func(l *redlock.Locker) error { return releases(l.Acquire(within(t, promptly), key, longTTL)) },
-		"a try":  func(l *redlock.Locker) error { return releases(l.TryAcquire(t.Context(), key, longTTL)) },
+		"a wait": func(l *redlock.Locker) error { return releases(l.Acquire(Within(t, Promptly), Key, LongTTL)) },
+		"a try":  func(l *redlock.Locker) error { return releases(l.TryAcquire(t.Context(), Key, LongTTL)) },
 		"a token": func(l *redlock.Locker) error {
-			return releases(l.TryAcquire(t.Context(), key, longTTL, redlock.Fenced()))
+			return releases(l.TryAcquire(t.Context(), Key, LongTTL, redlock.Fenced()))
 		},
 		"many keys": func(l *redlock.Locker) error {
-			return releases(l.TryAcquire(t.Context(), key, longTTL, redlock.AndKeys("b", "c")))
+			return releases(l.TryAcquire(t.Context(), Key, LongTTL, redlock.AndKeys("b", "c")))
 		},
 		"readers": func(l *redlock.Locker) error {
-			return releases(l.TryAcquire(t.Context(), key, longTTL, redlock.Shared()))
+			return releases(l.TryAcquire(t.Context(), Key, LongTTL, redlock.Shared()))
 		},
 		"a standby": func(l *redlock.Locker) error {
-			e, err := leader.NewElection(l, key, longTTL)
-			must(t, err)
-			return e.Run(within(t, promptly), func(context.Context, *leader.Term) error { return io.EOF })
+			e, err := leader.NewElection(l, Key, LongTTL)
+			Must(t, err)
+			return e.Run(Within(t, Promptly), func(context.Context, *leader.Term) error { return io.EOF })
 		},
 	}
 	lockers := moved(t, len(cases))
@@ -133,13 +134,13 @@ type passing struct {
 func tell(words ...any) func(t *testing.T, s *redistest.Server) {
 	return func(t *testing.T, s *redistest.Server) {
 		t.Helper()
-		must(t, s.Client().Do(t.Context(), words...).Err())
+		Must(t, s.Client().Do(t.Context(), words...).Err())
 	}
 }
 
 func disconnects(t *testing.T, s *redistest.Server) {
 	t.Helper()
-	must(t, s.Client().Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err())
+	Must(t, s.Client().Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err())
 }
 
 func both(f ...func(t *testing.T, s *redistest.Server)) func(t *testing.T, s *redistest.Server) {
@@ -191,8 +192,8 @@ func passings(t *testing.T, good *redistest.Certificate) []passing {
 		{"a server is a replica", trusts, tell("REPLICAOF", "127.0.0.1", "1"), tell("REPLICAOF", "NO", "ONE")},
 		{ // the warm-up's acquisition may have come to a master this very moment
 			"a list is in the key's place", trusts,
-			tell("EVAL", "redis.call('DEL', KEYS[1]) return redis.call('RPUSH', KEYS[1], 'x')", "1", key),
-			tell("DEL", key),
+			tell("EVAL", "redis.call('DEL', KEYS[1]) return redis.call('RPUSH', KEYS[1], 'x')", "1", Key),
+			tell("DEL", Key),
 		},
 	}
 }
@@ -208,8 +209,8 @@ func TestHazard105WhatPassesOnRealServersEndsNoWaitAndNoElection(t *testing.T) {
 			for i, s := range servers {
 				tell("ACL", "SETUSER", "app", "on", ">first", "~*", "&*", "+@all")(t, s)
 				m, err := single.Open(p.opt(s), single.Options{})
-				must(t, err)
-				t.Cleanup(func() { must(t, m.Close()) })
+				Must(t, err)
+				t.Cleanup(func() { Must(t, m.Close()) })
 				masters[i] = m
 			}
 			complaints := make(chan redlock.Event, 8)
@@ -219,28 +220,28 @@ func TestHazard105WhatPassesOnRealServersEndsNoWaitAndNoElection(t *testing.T) {
 						complaints <- e
 					}
 				}})
-			must(t, err)
-			t.Cleanup(func() { closeLocker(t, l) })
-			must(t, releases(l.Acquire(within(t, promptly), key, longTTL)))
-			nowhere(t, servers, key)
+			Must(t, err)
+			t.Cleanup(func() { CloseLocker(t, l) })
+			Must(t, releases(l.Acquire(Within(t, Promptly), Key, LongTTL)))
+			Nowhere(t, servers, Key)
 			for _, s := range servers {
 				p.fail(t, s)
 			}
-			e, err := leader.NewElection(l, key, longTTL)
-			must(t, err)
+			e, err := leader.NewElection(l, Key, LongTTL)
+			Must(t, err)
 			ran := make(chan error, 1)
 			go func() {
-				ran <- e.Run(within(t, promptly), func(context.Context, *leader.Term) error { return io.EOF })
+				ran <- e.Run(Within(t, Promptly), func(context.Context, *leader.Term) error { return io.EOF })
 			}()
-			w := wait(t, within(t, promptly), l, key, longTTL)
+			w := Wait(t, Within(t, Promptly), l, Key, LongTTL)
 			said := <-complaints
 			<-time.After(500 * time.Millisecond)
 			for _, s := range servers {
 				p.mend(t, s)
 			}
-			must(t, w.Get(t).Release(t.Context()))
-			is(t, <-ran, io.EOF)
-			if said.Err == nil || said.Key != key {
+			Must(t, w.Get(t).Release(t.Context()))
+			Is(t, <-ran, io.EOF)
+			if said.Err == nil || said.Key != Key {
 				t.Errorf("the event has %+v", said)
 			}
 		})
@@ -266,36 +267,36 @@ func TestHazard106AWaitOnClosedClientsEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			servers := redistest.StartN(t, 3)
-			held := take(t, dial(t, servers, redlock.Options{}), key, longTTL)
+			held := Take(t, Dial(t, servers, redlock.Options{}), Key, LongTTL)
 			var clients []redis.UniversalClient
 			var masters []redlock.Master
 			for _, s := range servers {
 				c := client(s.Addr())
 				m, err := redlock.NewMaster(c)
-				must(t, err)
+				Must(t, err)
 				clients, masters = append(clients, c), append(masters, m)
 			}
 			l, err := redlock.New(masters, redlock.Options{})
-			must(t, err)
+			Must(t, err)
 			defer func() {
 				ctx, cancel := context.WithCancel(t.Context())
 				cancel() // nobody will confirm anything any more
 				_ = l.Close(ctx)
-				must(t, held.Release(t.Context()))
+				Must(t, held.Release(t.Context()))
 			}()
-			waits := wait(t, t.Context(), l, key, longTTL)
-			awaitEars(t, servers, 1)
-			e, err := leader.NewElection(l, "leader", longTTL)
-			must(t, err)
-			must(t, clients[0].Close())
-			must(t, releases(l.Acquire(within(t, promptly), "another", longTTL))) // two are enough
+			waits := Wait(t, t.Context(), l, Key, LongTTL)
+			AwaitEars(t, servers, 1)
+			e, err := leader.NewElection(l, "leader", LongTTL)
+			Must(t, err)
+			Must(t, clients[0].Close())
+			Must(t, releases(l.Acquire(Within(t, Promptly), "another", LongTTL))) // two are enough
 			for _, c := range clients[1:] {
-				must(t, c.Close())
+				Must(t, c.Close())
 			}
-			is(t, waits.Fail(t), redlock.ErrClosed)
-			_, err = l.Acquire(t.Context(), "another", longTTL)
-			is(t, err, redlock.ErrClosed)
-			is(t, e.Run(t.Context(), func(context.Context, *leader.Term) error { return nil }),
+			Is(t, waits.Fail(t), redlock.ErrClosed)
+			_, err = l.Acquire(t.Context(), "another", LongTTL)
+			Is(t, err, redlock.ErrClosed)
+			Is(t, e.Run(t.Context(), func(context.Context, *leader.Term) error { return nil }),
 				redlock.ErrClosed)
 		})
 	}
@@ -303,34 +304,28 @@ func TestHazard106AWaitOnClosedClientsEnds(t *testing.T) {
 
 func TestHazard114AnErrorSaysWhatHappenedWhereAllMastersAnswer(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	for _, s := range servers {
-		must(t, s.Client().RPush(t.Context(), key, "a list").Err())
-	}
-	_, err := dial(t, servers, redlock.Options{}).TryAcquire(t.Context(), key, longTTL)
-	is(t, err, redlock.ErrMisconfigured)
+	TellAll(t, servers, "rpush", Key, "a list")
+	_, err := Dial(t, servers, redlock.Options{}).TryAcquire(t.Context(), Key, LongTTL)
+	Is(t, err, redlock.ErrMisconfigured)
 	if text := err.Error(); strings.Contains(text, "reachable") || strings.Count(text, "WRONGTYPE") < 2 {
 		t.Error(text)
 	}
-	for _, s := range servers {
-		must(t, s.Client().Del(t.Context(), key).Err())
-	}
+	TellAll(t, servers, "del", Key)
 }
 
 func TestHazard107AReleaseWhileAllSubscriptionsAreAwayIsNoticed(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartN(t, 3)
-	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
-	held := take(t, a, key, longTTL)
-	everywhere(t, servers, held)
+	a, b := Dial(t, servers, redlock.Options{}), Dial(t, servers, redlock.Options{})
+	held := Take(t, a, Key, LongTTL)
+	Everywhere(t, servers, held)
 	// alone: with others behind it, it would ask as often as by default
-	w := wait(t, t.Context(), b, key, longTTL, redlock.RetryEvery(12*time.Second))
-	awaitEars(t, servers, 1)
-	for _, s := range servers {
-		must(t, s.Client().Do(t.Context(), "client", "kill", "type", "pubsub").Err())
-	}
-	must(t, held.Release(t.Context()))
+	w := Wait(t, t.Context(), b, Key, LongTTL, redlock.RetryEvery(12*time.Second))
+	AwaitEars(t, servers, 1)
+	TellAll(t, servers, "client", "kill", "type", "pubsub")
+	Must(t, held.Release(t.Context()))
 	began := time.Now()
-	must(t, w.Get(t).Release(t.Context()))
+	Must(t, w.Get(t).Release(t.Context()))
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("the waiter came %v after the release", took)
 	}

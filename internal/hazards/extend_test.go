@@ -8,26 +8,25 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
 // extendedTooLate has A's lock expire unnoticed by any timer, B lock and unlock, and A extend.
 func extendedTooLate(t *testing.T) (err error) {
 	t.Helper()
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		asleep := newClock()
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
+		asleep := NewClock()
 		a := masters.Locker(t, redlock.Options{Clock: asleep})
 		b := masters.Locker(t, redlock.Options{})
-		lock := acquire(t, a, 10*time.Second)
-		settle(time.Millisecond)
+		lock := Acquire(t, a, 10*time.Second)
+		Settle(time.Millisecond)
 		asleep.Suspend(11 * time.Second) // A's machine was suspended, and no timer of A's has fired
-		for _, m := range masters {
-			m.Forget() // meanwhile the key has expired
-		}
-		must(t, acquire(t, b, longTTL).Release(t.Context()))
+		masters.Forget()                 // meanwhile the key has expired
+		Must(t, Acquire(t, b, LongTTL).Release(t.Context()))
 		err = lock.Extend(t.Context(), 10*time.Second)
 		_ = lock.Release(t.Context())
-		settle(longTTL)
+		Settle(LongTTL)
 	})
 	return err
 }
@@ -35,16 +34,16 @@ func extendedTooLate(t *testing.T) (err error) {
 // An extension after the end of validity fails, even if all masters would grant it: another owner may have held the
 // key in between.
 func TestHazard17ExtendAfterExpiryFails(t *testing.T) {
-	is(t, extendedTooLate(t), redlock.ErrNotHeld)
+	Is(t, extendedTooLate(t), redlock.ErrNotHeld)
 }
 
 // The extension is also refused locally: the masters are not even asked.
 func TestHazard17ExtendAfterExpirySendsNoRequest(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		lock := acquire(t, masters.Locker(t, redlock.Options{}), 10*time.Second)
-		settle(time.Minute)
-		is(t, lock.Extend(t.Context(), 10*time.Second), redlock.ErrNotHeld)
-		settle(time.Second)
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
+		lock := Acquire(t, masters.Locker(t, redlock.Options{}), 10*time.Second)
+		Settle(time.Minute)
+		Is(t, lock.Extend(t.Context(), 10*time.Second), redlock.ErrNotHeld)
+		Settle(time.Second)
 		for _, m := range masters {
 			if n := m.Count(single.Extend); n != 0 {
 				t.Errorf("%s was asked %d times to extend", m.Name(), n)
@@ -54,27 +53,25 @@ func TestHazard17ExtendAfterExpirySendsNoRequest(t *testing.T) {
 }
 
 // extendedWith makes this many of five masters fail every extension, and reports what happens to the lock.
-func extendedWith(t *testing.T, failing int, a act) (renewals int, state, err error) {
+func extendedWith(t *testing.T, failing int, a Act) (renewals int, state, err error) {
 	t.Helper()
-	bubble(t, 5, func(t *testing.T, masters fakes) {
-		lock := acquire(t, masters.Locker(t, redlock.Options{}), 10*time.Second, redlock.AutoRenew())
-		settle(time.Millisecond)
-		for _, m := range masters[:failing] {
-			m.Behave(on(single.Extend, a))
-		}
+	Bubble(t, 5, func(t *testing.T, masters Fakes) {
+		lock := Acquire(t, masters.Locker(t, redlock.Options{}), 10*time.Second, redlock.AutoRenew())
+		Settle(time.Millisecond)
+		masters[:failing].Behave(On(single.Extend, a))
 		err = lock.Extend(t.Context(), 10*time.Second)
-		settle(30 * time.Second) // in which it is renewed nine times
+		Settle(30 * time.Second) // in which it is renewed nine times
 		state = lock.Err()
 		renewals = masters[4].Count(single.Extend) - 1
 		_ = lock.Release(t.Context())
-		settle(time.Minute)
+		Settle(time.Minute)
 	})
 	return renewals, state, err
 }
 
 // One master's failure to extend is one vote, and releases nothing.
 func TestHazard18AFailedExtensionOnOneMasterReleasesNothing(t *testing.T) {
-	for _, a := range []act{{Err: errors.New("broken")}, {Lost: true}, {Mute: true}} {
+	for _, a := range []Act{{Err: errors.New("broken")}, {Lost: true}, {Mute: true}} {
 		for _, failing := range []int{1, 2} {
 			renewals, state, err := extendedWith(t, failing, a)
 			if err != nil || state != nil || renewals < 8 {
@@ -92,17 +89,17 @@ func TestHazard18AFailedExtensionOnOneMasterReleasesNothing(t *testing.T) {
 // boundAfter acquires and extends in rounds that take 40 ms each, and reports how much too late each bound lies.
 func boundAfter(t *testing.T) (acquired, extended time.Duration) {
 	t.Helper()
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		masters.Behave(away(40 * time.Millisecond))
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
+		masters.Behave(Away(40 * time.Millisecond))
 		l := masters.Locker(t, redlock.Options{})
 		began := time.Now()
-		lock := acquire(t, l, 10*time.Second)
+		lock := Acquire(t, l, 10*time.Second)
 		acquired = lock.Until().Sub(began) - 9898*time.Millisecond
-		settle(time.Second)
+		Settle(time.Second)
 		began = time.Now()
-		must(t, lock.Extend(t.Context(), 10*time.Second))
+		Must(t, lock.Extend(t.Context(), 10*time.Second))
 		extended = lock.Until().Sub(began) - 9898*time.Millisecond
-		must(t, lock.Release(t.Context()))
+		Must(t, lock.Release(t.Context()))
 	})
 	return acquired, extended
 }
@@ -116,28 +113,18 @@ func TestHazard19TheBoundIsCountedFromTheStartOfTheRound(t *testing.T) {
 
 // partlyExtended lets an extension by an hour succeed on two masters of five. It reports the lock's bound after it,
 // and how many masters have the key once the lock has lapsed.
-func partlyExtended(t *testing.T, wrap func(*fake) redlock.Master) (bound time.Duration, left int) {
+func partlyExtended(t *testing.T, wrap func(*Fake) redlock.Master) (bound time.Duration, left int) {
 	t.Helper()
-	bubble(t, 5, func(t *testing.T, masters fakes) {
-		voters := make([]redlock.Master, len(masters))
-		for i, m := range masters {
-			voters[i] = wrap(m)
-		}
-		l, err := redlock.New(voters, redlock.Options{Clock: newClock()})
-		must(t, err)
-		t.Cleanup(func() { closeLocker(t, l) })
-		lock := acquire(t, l, 10*time.Second)
-		settle(time.Millisecond)
-		for _, m := range masters[:3] {
-			m.Behave(on(single.Extend, act{Err: errors.New("broken")}))
-		}
-		is(t, lock.Extend(t.Context(), time.Hour), redlock.ErrNoQuorum)
+	Bubble(t, 5, func(t *testing.T, masters Fakes) {
+		voters := WrapEach(masters, func(_ int, m *Fake) redlock.Master { return wrap(m) })
+		lock := Acquire(t, LockerOver(t, voters, redlock.Options{Clock: NewClock()}), 10*time.Second)
+		Settle(time.Millisecond)
+		masters[:3].Behave(On(single.Extend, Act{Err: errors.New("broken")}))
+		Is(t, lock.Extend(t.Context(), time.Hour), redlock.ErrNoQuorum)
 		bound = lock.Remaining()
-		if err := lock.Err(); err != nil {
-			t.Errorf("the failed extension ended the lock: %v", err)
-		}
+		Must(t, lock.Err())
 		<-lock.Done()
-		settle(time.Second)
+		Settle(time.Second)
 		left = masters.Holders("")
 	})
 	return bound, left
@@ -146,46 +133,45 @@ func partlyExtended(t *testing.T, wrap func(*fake) redlock.Master) (bound time.D
 // If an extension fails, a minority may still have performed it. The Locker does not count on that minority, and does
 // not forget it either.
 func TestHazard20PartialExtensionsAreAccountedFor(t *testing.T) {
-	bound, left := partlyExtended(t, func(m *fake) redlock.Master { return m })
+	bound, left := partlyExtended(t, func(m *Fake) redlock.Master { return m })
 	if bound > 9898*time.Millisecond || bound < 9*time.Second {
 		t.Errorf("after the failed extension the lock is held for %v, want its old bound", bound)
 	}
 	if left != 0 {
 		t.Errorf("the lock has lapsed, and %d masters keep the key for the hour of the failed extension", left)
 	}
-	if _, left := partlyExtended(t, func(m *fake) redlock.Master { return forgetful{m} }); left == 0 {
+	if _, left := partlyExtended(t, func(m *Fake) redlock.Master { return forgetful{m} }); left == 0 {
 		t.Error("nor do they when nothing is released: this test shows nothing")
 	}
 }
 
 // A lock that is lost while it is renewed says so; the renewal ends with the lock and does not outlive its release.
 func TestHazard21RenewalReportsALossAndEndsWithTheLock(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
-		lock := acquire(t, l, 10*time.Second, redlock.AutoRenew())
+	WithLocker(t, 3, func(t *testing.T, masters Fakes, l *redlock.Locker) {
+		lock := Acquire(t, l, 10*time.Second, redlock.AutoRenew())
 		ctx := lock.Context(t.Context())
-		settle(25 * time.Second)
-		must(t, lock.Err())
+		Settle(25 * time.Second)
+		Must(t, lock.Err())
 		masters.Forget()
 		masters.Take("other", time.Hour)
 		<-ctx.Done()
-		is(t, context.Cause(ctx), redlock.ErrNotHeld)
-		is(t, lock.Err(), redlock.ErrNotHeld)
-		is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
-		settle(time.Second)
+		Is(t, context.Cause(ctx), redlock.ErrNotHeld)
+		Is(t, lock.Err(), redlock.ErrNotHeld)
+		Is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
+		Settle(time.Second)
 		before := masters.Asked()
-		settle(time.Hour / 2)
+		Settle(time.Hour / 2)
 		if n := masters.Asked() - before; n != 0 || masters.Holders("other") != 3 {
 			t.Errorf("%d requests after the loss, and %d masters have another's key", n, masters.Holders("other"))
 		}
 
 		masters.Forget()
-		lock = acquire(t, l, 10*time.Second, redlock.AutoRenew())
-		settle(25 * time.Second)
-		must(t, lock.Release(t.Context()))
-		settle(time.Second)
+		lock = Acquire(t, l, 10*time.Second, redlock.AutoRenew())
+		Settle(25 * time.Second)
+		Must(t, lock.Release(t.Context()))
+		Settle(time.Second)
 		before = masters.Asked()
-		settle(time.Hour)
+		Settle(time.Hour)
 		if after := masters.Asked(); after != before {
 			t.Errorf("%d requests after the release", after-before)
 		}
@@ -194,28 +180,25 @@ func TestHazard21RenewalReportsALossAndEndsWithTheLock(t *testing.T) {
 
 // A holder that hangs does not keep its lock forever if MaxHold or MaxRenewals bounds it.
 func TestHazard21RenewalIsBounded(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	WithLocker(t, 3, func(t *testing.T, masters Fakes, l *redlock.Locker) {
 		began := time.Now()
-		lock := acquire(t, l, 10*time.Second, redlock.AutoRenew(), redlock.MaxHold(time.Minute))
+		lock := Acquire(t, l, 10*time.Second, redlock.AutoRenew(), redlock.MaxHold(time.Minute))
 		<-lock.Done()
 		if held := time.Since(began); held > time.Minute || held < 59*time.Second {
 			t.Errorf("MaxHold of a minute: held for %v", held)
 		}
-		settle(time.Second)
-		if n := masters.Holders(""); n != 0 {
-			t.Errorf("after MaxHold %d masters have the key", n)
-		}
+		Settle(time.Second)
+		masters.AllFree(t)
 
 		began = time.Now()
-		lock = acquire(t, l, 9*time.Second, redlock.AutoRenew(), redlock.MaxRenewals(4))
+		lock = Acquire(t, l, 9*time.Second, redlock.AutoRenew(), redlock.MaxRenewals(4))
 		before := masters[0].Count(single.Extend)
 		<-lock.Done()
 		if held, want := time.Since(began), 4*3*time.Second+8908*time.Millisecond; held > want ||
 			held < want-200*time.Millisecond { // the default grace
 			t.Errorf("4 renewals: held for %v, want %v", held, want)
 		}
-		settle(time.Second)
+		Settle(time.Second)
 		if n := masters[0].Count(single.Extend) - before; n != 4 {
 			t.Errorf("the lock was renewed %d times, want 4", n)
 		}
@@ -226,22 +209,22 @@ func TestHazard21RenewalIsBounded(t *testing.T) {
 // left.
 func extendAndRelease(t *testing.T) (left int) {
 	t.Helper()
-	bubble(t, 5, func(t *testing.T, masters fakes) {
+	Bubble(t, 5, func(t *testing.T, masters Fakes) {
 		l := masters.Locker(t, redlock.Options{RequestTimeout: time.Second})
-		far(t, l, masters)
-		masters[4].Behave(func(r *single.Request) act {
+		Far(t, l, masters)
+		masters[4].Behave(func(r *single.Request) Act {
 			if r.Repair {
-				return act{Before: 100 * time.Millisecond, After: 2 * time.Millisecond}
+				return Act{Before: 100 * time.Millisecond, After: 2 * time.Millisecond}
 			}
-			return act{Before: 2 * time.Millisecond, After: 2 * time.Millisecond}
+			return Act{Before: 2 * time.Millisecond, After: 2 * time.Millisecond}
 		})
-		lock := acquire(t, l, longTTL)
-		settle(500 * time.Millisecond)
+		lock := Acquire(t, l, LongTTL)
+		Settle(500 * time.Millisecond)
 		masters[4].Forget()
-		must(t, lock.Extend(t.Context(), longTTL)) // by the other four
-		pass(10 * time.Millisecond)                // the repair is on its way
-		must(t, lock.Release(t.Context()))
-		settle(3 * time.Second)
+		Must(t, lock.Extend(t.Context(), LongTTL)) // by the other four
+		Pass(10 * time.Millisecond)                // the repair is on its way
+		Must(t, lock.Release(t.Context()))
+		Settle(3 * time.Second)
 		left = masters.Holders("")
 	})
 	return left
@@ -257,19 +240,18 @@ func TestHazard22ExtendAndReleaseDoNotRace(t *testing.T) {
 // restarted makes this many of five servers lose their data, and extends.
 func restarted(t *testing.T, n int) (have int, err error) {
 	t.Helper()
-	servers := redistest.StartN(t, 5)
-	l := dial(t, servers, redlock.Options{})
-	lock := acquire(t, l, longTTL)
-	everywhere(t, servers, lock)
+	servers, l := Started(t, 5)
+	lock := Acquire(t, l, LongTTL)
+	Everywhere(t, servers, lock)
 	for _, s := range servers[:n] {
-		must(t, s.RestartEmpty())
+		Must(t, s.RestartEmpty())
 	}
 	// The first use of a connection that the restart broke may fail; that is an unknown vote and worth another try.
-	redistest.Eventually(t, promptly, func() bool {
-		err = lock.Extend(t.Context(), longTTL)
-		return err == nil && holders(t, servers, lock.Owner()) == 5 || errors.Is(err, redlock.ErrNotHeld)
+	redistest.Eventually(t, Promptly, func() bool {
+		err = lock.Extend(t.Context(), LongTTL)
+		return err == nil && Holders(t, servers, lock.Owner()) == 5 || errors.Is(err, redlock.ErrNotHeld)
 	}, "the extension to be decided")
-	have = holders(t, servers, lock.Owner())
+	have = Holders(t, servers, lock.Owner())
 	_ = lock.Release(t.Context())
 	return have, err
 }
@@ -282,24 +264,24 @@ func TestHazard23ARestartedMinorityRegainsTheKey(t *testing.T) {
 		t.Errorf("two masters restarted: %v, then %d have the key", err, have)
 	}
 	_, err = restarted(t, 3)
-	is(t, err, redlock.ErrNotHeld)
+	Is(t, err, redlock.ErrNotHeld)
 }
 
 // Renewal repairs as well, so that a second failure does not find a lock that hangs by a thread.
 func TestHazard23RenewalRepairsOneMasterAfterTheOther(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, masters fakes) {
-		lock := acquire(t, masters.Locker(t, redlock.Options{}), 10*time.Second, redlock.AutoRenew())
+	Bubble(t, 5, func(t *testing.T, masters Fakes) {
+		lock := Acquire(t, masters.Locker(t, redlock.Options{}), 10*time.Second, redlock.AutoRenew())
 		for round := range 10 {
-			settle(4 * time.Second)
+			Settle(4 * time.Second)
 			masters[round%5].Forget()
 			masters[(round+1)%5].Forget()
 		}
-		settle(4 * time.Second)
-		must(t, lock.Err())
+		Settle(4 * time.Second)
+		Must(t, lock.Err())
 		if n := masters.Holders(lock.Owner()); n != 5 {
 			t.Errorf("%d masters have the key", n)
 		}
-		must(t, lock.Release(t.Context()))
+		Must(t, lock.Release(t.Context()))
 	})
 }
 
@@ -307,30 +289,30 @@ func TestHazard23RenewalRepairsOneMasterAfterTheOther(t *testing.T) {
 // all of that time.
 func TestARepairedKeyHasTheTTLOfTheHold(t *testing.T) {
 	second := func(ttl time.Duration) (err error) {
-		bubble(t, 3, func(t *testing.T, masters fakes) {
-			lock := acquire(t, masters.Locker(t, redlock.Options{}), longTTL)
-			settle(time.Millisecond)
+		Bubble(t, 3, func(t *testing.T, masters Fakes) {
+			lock := Acquire(t, masters.Locker(t, redlock.Options{}), LongTTL)
+			Settle(time.Millisecond)
 			masters[2].Forget()
-			must(t, lock.Extend(t.Context(), ttl))
-			settle(time.Millisecond)
+			Must(t, lock.Extend(t.Context(), ttl))
+			Settle(time.Millisecond)
 			if n := masters.Holders(lock.Owner()); n != 3 {
 				t.Fatalf("%d masters have the key", n)
 			}
-			settle(20 * time.Second)
+			Settle(20 * time.Second)
 			masters[0].Forget()
-			must(t, lock.Err())
+			Must(t, lock.Err())
 			var other *redlock.Lock
-			other, err = masters.Locker(t, redlock.Options{}).TryAcquire(t.Context(), key, longTTL)
+			other, err = masters.Locker(t, redlock.Options{}).TryAcquire(t.Context(), Key, LongTTL)
 			if err == nil {
-				must(t, lock.Err())
+				Must(t, lock.Err())
 				t.Logf("extended by %v: two holders, the first for another %v", ttl, lock.Remaining())
 				_ = other.Release(t.Context())
 			}
 			_ = lock.Release(t.Context())
-			settle(longTTL)
+			Settle(LongTTL)
 		})
 		return err
 	}
-	is(t, second(longTTL), redlock.ErrHeld) // the control
-	is(t, second(10*time.Second), redlock.ErrHeld)
+	Is(t, second(LongTTL), redlock.ErrHeld) // the control
+	Is(t, second(10*time.Second), redlock.ErrHeld)
 }

@@ -8,34 +8,33 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
 
 // An owner that enters its lock again must not queue behind the waiters for that very lock: both would wait forever.
 func TestAReentrantAcquireOvertakesWaitersOfItsLock(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := Started(t, 3)
 	for name, test := range map[string]struct{ outer, inner, waits redlock.Option }{
-		"reentrant": {redlock.Reentrant("job"), redlock.AndKeys(key), redlock.AndKeys(key)},
+		"reentrant": {redlock.Reentrant("job"), redlock.AndKeys(Key), redlock.AndKeys(Key)},
 		"by owner":  {redlock.Reentrant("job"), redlock.Reentrant("job"), redlock.Reentrant("other")},
 		"exclusive": {redlock.Exclusive(), redlock.Exclusive(), redlock.Shared()},
 		"shared":    {redlock.Shared(), redlock.Shared(), redlock.Exclusive()},
 	} {
-		outer := take(t, l, key, longTTL, test.outer)
-		everywhere(t, servers, outer)
-		behind := wait(t, t.Context(), l, key, longTTL, test.waits)
-		awaitQueue(t, servers, key, 1)
-		ctx := outer.Context(soon(t))
+		outer := Take(t, l, Key, LongTTL, test.outer)
+		Everywhere(t, servers, outer)
+		behind := Wait(t, t.Context(), l, Key, LongTTL, test.waits)
+		AwaitQueue(t, servers, Key, 1)
+		ctx := outer.Context(Soon(t))
 		if name == "by owner" {
-			ctx = soon(t) // by nothing but the name
+			ctx = Soon(t) // by nothing but the name
 		}
-		inner, err := l.Acquire(ctx, key, longTTL, test.inner)
+		inner, err := l.Acquire(ctx, Key, LongTTL, test.inner)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		give(t, inner)
-		give(t, outer)
-		give(t, behind.Get(t))
-		nowhere(t, servers, key)
+		Give(t, inner, outer)
+		Give(t, behind.Get(t))
+		Nowhere(t, servers, Key)
 	}
 }
 
@@ -43,43 +42,41 @@ func TestAReentrantAcquireOvertakesWaitersOfItsLock(t *testing.T) {
 // that reader.
 func TestAReaderCanReadAgainWhileAWriterWaits(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
-	outer := take(t, a, key, longTTL, redlock.Shared())
-	everywhere(t, servers, outer)
-	writer := wait(t, t.Context(), b, key, longTTL, redlock.Exclusive())
-	awaitQueue(t, servers, key, 1)
+	a, b := Dial(t, servers, redlock.Options{}), Dial(t, servers, redlock.Options{})
+	outer := Take(t, a, Key, LongTTL, redlock.Shared())
+	Everywhere(t, servers, outer)
+	writer := Wait(t, t.Context(), b, Key, LongTTL, redlock.Exclusive())
+	AwaitQueue(t, servers, Key, 1)
 	for range 20 {
-		inner, err := a.Acquire(outer.Context(soon(t)), key, longTTL, redlock.Shared())
-		if err != nil {
-			t.Fatalf("the inner reader: %v", err)
-		}
-		give(t, inner)
+		inner, err := a.Acquire(outer.Context(Soon(t)), Key, LongTTL, redlock.Shared())
+		Must(t, err)
+		Give(t, inner)
 	}
-	is(t, try(t, a, key, redlock.Shared()), redlock.ErrHeld) // the control: others wait
-	give(t, outer)
-	give(t, writer.Get(t))
+	Is(t, Try(t, a, Key, redlock.Shared()), redlock.ErrHeld) // the control: others wait
+	Give(t, outer)
+	Give(t, writer.Get(t))
 }
 
 // Tokens end at 2^53: a clock set to a far future must not use them up, for its key or any other.
 func TestAClockOfAnotherMillenniumDoesNotUseUpTokens(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	sane, sane2 := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
+	sane, sane2 := Dial(t, servers, redlock.Options{}), Dial(t, servers, redlock.Options{})
 	for _, wall := range []time.Time{
 		time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC),
 		time.UnixMicro(math.MaxInt64), time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC),
 	} {
-		mad := dial(t, servers, redlock.Options{Clock: dated(func() time.Time { return wall })})
+		mad := Dial(t, servers, redlock.Options{Clock: Dated(func() time.Time { return wall })})
 		var last uint64
 		for _, l := range []*redlock.Locker{mad, sane, mad, sane2} {
-			for _, name := range []string{key, "other"} {
-				lock := take(t, l, name, longTTL, redlock.Fenced())
-				if name == key {
+			for _, name := range []string{Key, "other"} {
+				lock := Take(t, l, name, LongTTL, redlock.Fenced())
+				if name == Key {
 					if lock.Token() <= last {
 						t.Errorf("in %d: token %d after %d", wall.Year(), lock.Token(), last)
 					}
 					last = lock.Token()
 				}
-				give(t, lock)
+				Give(t, lock)
 			}
 		}
 		if latest := uint64(time.Now().Add(24 * time.Hour).UnixMicro()); last > latest {
@@ -91,30 +88,28 @@ func TestAClockOfAnotherMillenniumDoesNotUseUpTokens(t *testing.T) {
 // A counter at its end fails its own key, and no other.
 func TestACounterThatIsUsedUpFailsOnlyItsKey(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	l, l2 := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
-	for _, s := range servers {
-		must(t, s.Client().Set(t.Context(), "redlock:token:{"+key+"}", uint64(1<<53-1), time.Hour).Err())
-	}
+	l, l2 := Dial(t, servers, redlock.Options{}), Dial(t, servers, redlock.Options{})
+	TellAll(t, servers, "set", "redlock:token:{"+Key+"}", uint64(1<<53-1), "ex", 3600)
 	for range 3 {
-		if err := try(t, l, key, redlock.Fenced()); err == nil {
+		if err := Try(t, l, Key, redlock.Fenced()); err == nil {
 			t.Error("a token above the greatest was given out")
 		}
-		must(t, try(t, l, "other", redlock.Fenced()))
-		must(t, try(t, l2, "other", redlock.Fenced()))
+		Must(t, Try(t, l, "other", redlock.Fenced()))
+		Must(t, Try(t, l2, "other", redlock.Fenced()))
 	}
-	nowhere(t, servers, key)
-	must(t, try(t, l, key)) // as a plain lock it still works
+	Nowhere(t, servers, Key)
+	Must(t, Try(t, l, Key)) // as a plain lock it still works
 }
 
 func TestWaitersBehindOthersOfTheirProcessEndWithTheSameErrors(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		masters.Take("somebody", time.Hour)
 		l := masters.Locker(t, redlock.Options{})
-		ctx := within(t, time.Second)
-		for _, w := range []*waiting{
-			wait(t, ctx, l, key, longTTL), wait(t, ctx, l, key, longTTL), wait(t, ctx, l, key, longTTL),
+		ctx := Within(t, time.Second)
+		for _, w := range []*Waiting{
+			Wait(t, ctx, l, Key, LongTTL), Wait(t, ctx, l, Key, LongTTL), Wait(t, ctx, l, Key, LongTTL),
 		} {
-			onlyIs(t, w.Fail(t), redlock.ErrHeld, context.DeadlineExceeded)
+			OnlyIs(t, w.Fail(t), redlock.ErrHeld, context.DeadlineExceeded)
 		}
 	})
 }

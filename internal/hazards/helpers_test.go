@@ -4,59 +4,10 @@ import (
 	"testing"
 
 	"github.com/seed-624411e5/redlock/internal/mutant/mutanttest"
-	"github.com/seed-624411e5/redlock/internal/testing/locktest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
 
-func TestMain(m *testing.M) { locktest.Main(m) }
+func TestMain(m *testing.M) { Main(m) }
 
 // TestTheTestsNoticeMutants runs this package's tests for single mistakes in builds with the mistakes.
 func TestTheTestsNoticeMutants(t *testing.T) { mutanttest.MustFail(t) }
-
-const (
-	key      = locktest.Key
-	longTTL  = locktest.LongTTL
-	promptly = locktest.Promptly
-)
-
-type (
-	act     = locktest.Act
-	fake    = locktest.Fake
-	fakes   = locktest.Fakes
-	waiting = locktest.Waiting
-)
-
-var (
-	acquire     = locktest.Acquire
-	awaitEars   = locktest.AwaitEars
-	awaitQueue  = locktest.AwaitQueue
-	away        = locktest.Away
-	bubble      = locktest.Bubble
-	closeLocker = locktest.CloseLocker
-	dated       = locktest.Dated
-	demote      = locktest.Demote
-	dial        = locktest.Dial
-	everywhere  = locktest.Everywhere
-	far         = locktest.Far
-	give        = locktest.Give
-	guards      = locktest.Guards
-	holders     = locktest.Holders
-	is          = locktest.Is
-	isNot       = locktest.IsNot
-	must        = locktest.Must
-	newClock    = locktest.NewClock
-	newFakes    = locktest.NewFakes
-	nowhere     = locktest.Nowhere
-	on          = locktest.On
-	onlyIs      = locktest.OnlyIs
-	pass        = locktest.Pass
-	setByHand   = locktest.SetByHand
-	settle      = locktest.Settle
-	soon        = locktest.Soon
-	take        = locktest.Take
-	try         = locktest.Try
-	urls        = locktest.URLs
-	value       = locktest.Value
-	wait        = locktest.Wait
-	within      = locktest.Within
-	wrapped     = locktest.Wrapped
-)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
 
 // secretsIn lists the parts of owner values that a text shows.
@@ -28,8 +29,8 @@ func TestHazard54HoldersAreShownByIdentityAndNeverByOwner(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	var mu sync.Mutex
 	var events []redlock.Event
-	l := dial(t, servers, redlock.Options{Identity: "orders-api/7"})
-	watched := dial(t, servers, redlock.Options{Identity: "stranger", Observer: func(e redlock.Event) {
+	l := Dial(t, servers, redlock.Options{Identity: "orders-api/7"})
+	watched := Dial(t, servers, redlock.Options{Identity: "stranger", Observer: func(e redlock.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		events = append(events, e)
@@ -48,13 +49,12 @@ func TestHazard54HoldersAreShownByIdentityAndNeverByOwner(t *testing.T) {
 	for i, opts := range [][]redlock.Option{
 		nil, {redlock.Fenced()}, {redlock.Shared()}, {redlock.Exclusive()}, {redlock.Reentrant(job)},
 	} {
-		lock := take(t, l, key, longTTL, opts...)
+		lock := Take(t, l, Key, LongTTL, opts...)
 		owners = append(owners, lock.Owner())
-		everywhere(t, servers, lock)
-		_, err := watched.TryAcquire(t.Context(), key, longTTL)
-		is(t, err, redlock.ErrHeld)
-		h, failed := watched.Holder(t.Context(), key)
-		must(t, failed)
+		Everywhere(t, servers, lock)
+		_, err := watched.TryAcquire(t.Context(), Key, LongTTL)
+		Is(t, err, redlock.ErrHeld)
+		h := HolderOf(t, watched, Key)
 		say(err, h)
 		who, own := "orders-api/7", lock.Owner() != job
 		if !own {
@@ -72,22 +72,19 @@ func TestHazard54HoldersAreShownByIdentityAndNeverByOwner(t *testing.T) {
 		if own != strings.HasPrefix(lock.Owner(), "orders-api/7/") {
 			t.Errorf("the owner is %q", lock.Owner())
 		}
-		for _, s := range servers {
-			must(t, s.Client().FlushAll(t.Context()).Err())
-		}
+		TellAll(t, servers, "flushall")
 		err = lock.Release(t.Context())
-		is(t, err, redlock.ErrNotHeld)
+		Is(t, err, redlock.ErrNotHeld)
 		say(err)
 	}
-	setByHand(t, servers, foreign, longTTL)
-	_, err := watched.TryAcquire(t.Context(), key, longTTL)
-	h, failed := watched.Holder(t.Context(), key)
-	must(t, failed)
+	SetByHand(t, servers, foreign, LongTTL)
+	_, err := watched.TryAcquire(t.Context(), Key, LongTTL)
+	h := HolderOf(t, watched, Key)
 	say(err, h)
 	if !h.Held || h.Identity != "#"+h.ID || len(h.ID) != 12 {
 		t.Errorf("the holder is %+v", h)
 	}
-	must(t, watched.Close(t.Context())) // events are complete
+	Must(t, watched.Close(t.Context())) // events are complete
 	mu.Lock()
 	defer mu.Unlock()
 	for _, e := range events {
@@ -105,8 +102,8 @@ func TestHazard54HoldersAreShownByIdentityAndNeverByOwner(t *testing.T) {
 
 func TestHazard54AnIdentityIsText(t *testing.T) {
 	for _, bad := range []string{"a\nb", "\x1b[31m", "a\x00", "\xff", strings.Repeat("a", 65), "a\u202eb"} {
-		_, err := redlock.New(newFakes(1).Masters(), redlock.Options{Identity: bad})
-		if is(t, err, redlock.ErrInvalid); err != nil && strings.ContainsAny(err.Error(), "\n\x1b\x00") {
+		_, err := redlock.New(NewFakes(1).Masters(), redlock.Options{Identity: bad})
+		if Is(t, err, redlock.ErrInvalid); err != nil && strings.ContainsAny(err.Error(), "\n\x1b\x00") {
 			t.Errorf("%q", err)
 		}
 	}
@@ -114,11 +111,10 @@ func TestHazard54AnIdentityIsText(t *testing.T) {
 
 func TestHazard81AFewReadersOnAMasterEachAreNoQuorum(t *testing.T) {
 	t.Parallel()
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := Started(t, 3)
 	var minorities []*redlock.Locker
 	for i := range servers {
-		minorities = append(minorities, dial(t, servers[i:i+1], redlock.Options{}))
+		minorities = append(minorities, Dial(t, servers[i:i+1], redlock.Options{}))
 	}
 	for name, test := range map[string]struct {
 		leftovers []int // readers that one master alone has, of each
@@ -132,30 +128,27 @@ func TestHazard81AFewReadersOnAMasterEachAreNoQuorum(t *testing.T) {
 		"two locks, and nobody else":      {[]int{0, 0, 0}, 2, true},
 		"more than masters tell of apart": {[]int{0, 0, 0}, 140, true},
 	} {
-		k := key + name
+		k := Key + name
 		var locks []*redlock.Lock
 		for i, readers := range test.leftovers {
 			for range readers { // each of them has the key for longer than a real one
-				locks = append(locks, take(t, minorities[i], k, 2*longTTL, redlock.Shared()))
+				locks = append(locks, Take(t, minorities[i], k, 2*LongTTL, redlock.Shared()))
 			}
 		}
 		for range test.real {
-			locks = append(locks, take(t, l, k, longTTL, redlock.Shared()))
+			locks = append(locks, Take(t, l, k, LongTTL, redlock.Shared()))
 		}
-		redistest.Eventually(t, 3*promptly, func() bool { // a decided acquisition may be on its way to a third master
-			h, err := l.Holder(t.Context(), k)
-			must(t, err)
+		redistest.Eventually(t, 3*Promptly, func() bool { // a decided acquisition may be on its way to a third master
+			h := HolderOf(t, l, k)
 			if h.Held == test.held && h.Holds == test.real {
 				return true
 			}
 			for _, lock := range locks[len(locks)-test.real:] { // a busy master is spared acquisitions, not extensions
-				_ = lock.Extend(t.Context(), longTTL)
+				_ = lock.Extend(t.Context(), LongTTL)
 			}
 			return false
 		}, fmt.Sprintf("%s: %d locks to be counted", name, test.real))
-		for _, lock := range locks {
-			must(t, lock.Release(t.Context()))
-		}
+		Give(t, locks...)
 	}
 }
 
@@ -163,35 +156,29 @@ func TestHazard81AFewReadersOnAMasterEachAreNoQuorum(t *testing.T) {
 // Holder names none, though the key is held.
 func TestHolderNamesNoOwnerThatOnlyAMinorityHas(t *testing.T) {
 	t.Parallel()
-	servers := redistest.StartN(t, 5)
-	l := dial(t, servers, redlock.Options{})
-	locks := []*redlock.Lock{take(t, l, key, longTTL, redlock.Shared())}
-	everywhere(t, servers, locks[0])
+	servers, l := Started(t, 5)
+	locks := []*redlock.Lock{Take(t, l, Key, LongTTL, redlock.Shared())}
+	Everywhere(t, servers, locks[0])
 	for _, few := range [][]*redistest.Server{servers[:2], servers[2:4]} {
-		locks = append(locks, take(t, dial(t, few, redlock.Options{}), key, 2*longTTL, redlock.Shared()))
+		locks = append(locks, Take(t, Dial(t, few, redlock.Options{}), Key, 2*LongTTL, redlock.Shared()))
 	}
-	h, err := l.Holder(t.Context(), key)
-	must(t, err)
+	h := HolderOf(t, l, Key)
 	if !h.Held || h.Holds != 1 || h.Identity != "" || h.ID != "" {
 		t.Errorf("one reader on every master, and two leftovers that masters name: %+v", h)
 	}
-	for _, lock := range locks {
-		must(t, lock.Release(t.Context()))
-	}
+	Give(t, locks...)
 }
 
 // One owner alone does not make a lock: if two acquisitions have left a key on one master each, no lock is held.
 func TestHazard81OneOwnersHoldsOnAMasterEachAreNoQuorum(t *testing.T) {
 	t.Parallel()
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := Started(t, 3)
 	var locks []*redlock.Lock
 	for i := range 2 {
 		locks = append(locks,
-			take(t, dial(t, servers[i:i+1], redlock.Options{}), key, longTTL, redlock.Reentrant("me")))
+			Take(t, Dial(t, servers[i:i+1], redlock.Options{}), Key, LongTTL, redlock.Reentrant("me")))
 	}
-	h, err := l.Holder(t.Context(), key)
-	must(t, err)
+	h := HolderOf(t, l, Key)
 	if h.Held {
 		t.Errorf("no two masters have the same hold: %+v", h)
 	}
@@ -200,7 +187,5 @@ func TestHazard81OneOwnersHoldsOnAMasterEachAreNoQuorum(t *testing.T) {
 			t.Errorf("the master does not report its holds: %+v", node)
 		}
 	}
-	for _, lock := range locks {
-		must(t, lock.Release(t.Context()))
-	}
+	Give(t, locks...)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/soak"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/leader"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -30,9 +31,8 @@ func TestHazard53DoneClosesAGraceBeforeTheBound(t *testing.T) {
 		{10 * time.Second, 2 * ms, []redlock.Option{redlock.MaxHold(100 * ms)}},
 		{10 * time.Second, 10 * ms, []redlock.Option{redlock.MaxHold(100 * ms), redlock.Grace(10 * ms)}},
 	} {
-		bubble(t, 3, func(t *testing.T, masters fakes) {
-			l := masters.Locker(t, redlock.Options{})
-			lock := acquire(t, l, c.ttl, c.opts...)
+		WithLocker(t, 3, func(t *testing.T, masters Fakes, l *redlock.Locker) {
+			lock := Acquire(t, l, c.ttl, c.opts...)
 			until := lock.Until()
 			ctx := lock.Context(t.Context())
 			<-lock.Done()
@@ -40,15 +40,15 @@ func TestHazard53DoneClosesAGraceBeforeTheBound(t *testing.T) {
 				t.Errorf("ttl %v: Done closed %v before the bound, want %v", c.ttl, early, c.want)
 			}
 			<-ctx.Done()
-			is(t, lock.Err(), redlock.ErrNotHeld)
-			is(t, context.Cause(ctx), redlock.ErrNotHeld)
+			Is(t, lock.Err(), redlock.ErrNotHeld)
+			Is(t, context.Cause(ctx), redlock.ErrNotHeld)
 			// The holder is about to end its lock. No other holder may begin before the bound.
-			pass(time.Until(until) - 1)
+			Pass(time.Until(until) - 1)
 			synctest.Wait()
 			if n := masters.Holders(""); n != 3 {
 				t.Errorf("ttl %v: before the bound %d masters have the key", c.ttl, n)
 			}
-			settle(ms)
+			Settle(ms)
 			if n := masters.Holders(""); n != 0 {
 				t.Errorf("ttl %v: after the bound %d masters have the key", c.ttl, n)
 			}
@@ -59,10 +59,10 @@ func TestHazard53DoneClosesAGraceBeforeTheBound(t *testing.T) {
 func TestHazard53DoAndElectionHaveALongerGrace(t *testing.T) {
 	work := map[string]func(l *redlock.Locker, f func(ctx context.Context) error) error{
 		"Do": func(l *redlock.Locker, f func(ctx context.Context) error) error {
-			return l.Do(context.Background(), key, 10*time.Second, f)
+			return l.Do(context.Background(), Key, 10*time.Second, f)
 		},
 		"Run": func(l *redlock.Locker, f func(ctx context.Context) error) error {
-			e, err := leader.NewElection(l, key, 10*time.Second)
+			e, err := leader.NewElection(l, Key, 10*time.Second)
 			if err != nil {
 				return err
 			}
@@ -70,12 +70,11 @@ func TestHazard53DoAndElectionHaveALongerGrace(t *testing.T) {
 		},
 	}
 	for name, run := range work {
-		bubble(t, 3, func(t *testing.T, masters fakes) {
-			l := masters.Locker(t, redlock.Options{})
+		WithLocker(t, 3, func(t *testing.T, masters Fakes, l *redlock.Locker) {
 			enough := errors.New("enough")
 			err := run(l, func(ctx context.Context) error {
 				began := time.Now()
-				masters.Behave(on(single.Extend, act{Lost: true}))
+				masters.Behave(On(single.Extend, Act{Lost: true}))
 				<-ctx.Done()
 				if took := time.Since(began); took > 9*time.Second {
 					t.Errorf("%s: the context ended after %v of a ttl of 10s", name, took)
@@ -86,9 +85,9 @@ func TestHazard53DoAndElectionHaveALongerGrace(t *testing.T) {
 				}
 				return enough
 			})
-			is(t, err, enough)
+			Is(t, err, enough)
 			masters.Behave(nil)
-			settle(time.Second) // masters that were silent count as down, and are the janitor's
+			Settle(time.Second) // masters that were silent count as down, and are the janitor's
 			if n := masters.Holders(""); n != 0 {
 				t.Errorf("%s: the work has ended, and %d masters have the key", name, n)
 			}
@@ -101,64 +100,63 @@ func TestHazard53DoAndElectionHaveALongerGrace(t *testing.T) {
 func TestHazard53WithinTheGraceEveryCallFindsTheLockOver(t *testing.T) {
 	for name, come := range map[string]func(t *testing.T, l *redlock.Locker, lock *redlock.Lock){
 		"Release": func(t *testing.T, _ *redlock.Locker, lock *redlock.Lock) {
-			is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
-			is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
+			Is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
+			Is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
 		},
 		"Extend": func(t *testing.T, _ *redlock.Locker, lock *redlock.Lock) {
-			is(t, lock.Extend(t.Context(), time.Minute), redlock.ErrNotHeld)
+			Is(t, lock.Extend(t.Context(), time.Minute), redlock.ErrNotHeld)
 		},
 		"Done again": func(t *testing.T, _ *redlock.Locker, lock *redlock.Lock) {
 			<-lock.Done()
 			<-lock.Context(t.Context()).Done()
 		},
 		"Close": func(t *testing.T, l *redlock.Locker, _ *redlock.Lock) {
-			must(t, l.Close(t.Context()))
+			Must(t, l.Close(t.Context()))
 		},
 		"Close cut short": func(t *testing.T, l *redlock.Locker, lock *redlock.Lock) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			is(t, l.Close(ctx), context.Canceled)
-			is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
+			Is(t, l.Close(ctx), context.Canceled)
+			Is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
 		},
 		"others": func(t *testing.T, l *redlock.Locker, lock *redlock.Lock) {
-			_, err := l.TryAcquire(t.Context(), key, time.Minute)
-			is(t, err, redlock.ErrHeld)
+			_, err := l.TryAcquire(t.Context(), Key, time.Minute)
+			Is(t, err, redlock.ErrHeld)
 			until := time.Now().Add(time.Second)
-			next := acquire(t, l, time.Minute)
+			next := Acquire(t, l, time.Minute)
 			if lock.Err() == nil || time.Now().After(until) {
 				t.Error("the next holder had to wait for longer")
 			}
-			must(t, next.Release(t.Context()))
+			Must(t, next.Release(t.Context()))
 		},
 		"a late renewal": func(t *testing.T, _ *redlock.Locker, lock *redlock.Lock) {
-			pass(900 * time.Millisecond)
-			is(t, lock.Err(), redlock.ErrNotHeld)
+			Pass(900 * time.Millisecond)
+			Is(t, lock.Err(), redlock.ErrNotHeld)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, 3, func(t *testing.T, masters fakes) {
-				l := masters.Locker(t, redlock.Options{RequestTimeout: 6 * time.Second})
-				opts := []redlock.Option{redlock.Grace(time.Second)}
-				if name == "a late renewal" { // decided within the grace: the holder has been told to stop
-					masters.Behave(on(single.Extend, act{After: 5700 * time.Millisecond}))
-					opts = append(opts, redlock.AutoRenew())
-				}
-				lock := acquire(t, l, 10*time.Second, opts...)
-				<-lock.Done()
-				masters.Behave(nil)
-				come(t, l, lock)
-				settle(2 * time.Second)
-				if n := masters.Holders(lock.Owner()); n != 0 && name != "Close cut short" {
-					t.Errorf("%d masters have the key", n)
-				}
-				is(t, lock.Err(), redlock.ErrNotHeld)
-			})
+		RunVirtual(t, name, func(t *testing.T) {
+			masters := NewFakes(3)
+			l := masters.Locker(t, redlock.Options{RequestTimeout: 6 * time.Second})
+			opts := []redlock.Option{redlock.Grace(time.Second)}
+			if name == "a late renewal" { // decided within the grace: the holder has been told to stop
+				masters.Behave(On(single.Extend, Act{After: 5700 * time.Millisecond}))
+				opts = append(opts, redlock.AutoRenew())
+			}
+			lock := Acquire(t, l, 10*time.Second, opts...)
+			<-lock.Done()
+			masters.Behave(nil)
+			come(t, l, lock)
+			Settle(2 * time.Second)
+			if n := masters.Holders(lock.Owner()); n != 0 && name != "Close cut short" {
+				t.Errorf("%d masters have the key", n)
+			}
+			Is(t, lock.Err(), redlock.ErrNotHeld)
 		})
 	}
 }
 
 func TestGraceIsChecked(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		l := masters.Locker(t, redlock.Options{RequestTimeout: 600 * time.Millisecond})
 		for _, opts := range [][]redlock.Option{
 			{redlock.Grace(0)},
@@ -166,27 +164,25 @@ func TestGraceIsChecked(t *testing.T) {
 			{redlock.Grace(5*time.Second + 1)},
 			{redlock.Grace(time.Second), redlock.MaxHold(time.Second)},
 		} {
-			_, err := l.TryAcquire(t.Context(), key, 10*time.Second, opts...)
-			is(t, err, redlock.ErrInvalid)
+			_, err := l.TryAcquire(t.Context(), Key, 10*time.Second, opts...)
+			Is(t, err, redlock.ErrInvalid)
 		}
 		// The drift leaves no more of the ttl than the grace. The masters would grant such a lock again and again,
 		// and each time it would be over at once.
 		drifting := masters.Locker(t, redlock.Options{DriftFactor: 0.6})
-		_, err := drifting.TryAcquire(t.Context(), key, 10*time.Second, redlock.Grace(4*time.Second))
-		is(t, err, redlock.ErrInvalid)
-		_, err = drifting.TryAcquire(t.Context(), key, 7*time.Millisecond)
-		is(t, err, redlock.ErrInvalid)
-		if n := masters.Asked(); n != 0 {
-			t.Errorf("the masters were asked %d times", n)
-		}
+		_, err := drifting.TryAcquire(t.Context(), Key, 10*time.Second, redlock.Grace(4*time.Second))
+		Is(t, err, redlock.ErrInvalid)
+		_, err = drifting.TryAcquire(t.Context(), Key, 7*time.Millisecond)
+		Is(t, err, redlock.ErrInvalid)
+		masters.NotAsked(t)
 		// A lock that was granted with less than its grace left would be over at once.
-		masters.Behave(on(single.Acquire, act{Before: 500 * time.Millisecond}))
-		_, err = l.TryAcquire(t.Context(), key, time.Second, redlock.Grace(500*time.Millisecond))
-		isNot(t, err, redlock.ErrInvalid)
+		masters.Behave(On(single.Acquire, Act{Before: 500 * time.Millisecond}))
+		_, err = l.TryAcquire(t.Context(), Key, time.Second, redlock.Grace(500*time.Millisecond))
+		IsNot(t, err, redlock.ErrInvalid)
 		if err == nil {
 			t.Error("granted too late to be of use")
 		}
-		settle(time.Second)
+		Settle(time.Second)
 	})
 }
 
@@ -200,8 +196,8 @@ func heap() int64 {
 }
 
 func TestHazard47ContextsOfEndedParentsAreNotKept(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, masters fakes) {
-		lock := acquire(t, masters.Locker(t, redlock.Options{}), time.Hour)
+	Bubble(t, 1, func(t *testing.T, masters Fakes) {
+		lock := Acquire(t, masters.Locker(t, redlock.Options{}), time.Hour)
 		first, stop := context.WithCancel(t.Context())
 		defer stop()
 		early := lock.Context(first)
@@ -217,12 +213,12 @@ func TestHazard47ContextsOfEndedParentsAreNotKept(t *testing.T) {
 		if grown := heap() - before; grown > 4<<20 {
 			t.Errorf("after %d contexts of cancelled parents the lock keeps %d MB", n, grown>>20)
 		}
-		must(t, early.Err())
+		Must(t, early.Err())
 		late := lock.Context(t.Context())
-		must(t, lock.Release(t.Context()))
+		Must(t, lock.Release(t.Context()))
 		<-early.Done()
 		<-late.Done()
-		is(t, context.Cause(early), redlock.ErrNotHeld)
+		Is(t, context.Cause(early), redlock.ErrNotHeld)
 	})
 }
 
@@ -233,10 +229,10 @@ type uncomparable struct {
 }
 
 func TestContextsOfParentsThatCannotBeCompared(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, masters fakes) {
-		lock := acquire(t, masters.Locker(t, redlock.Options{}), time.Hour)
+	Bubble(t, 1, func(t *testing.T, masters Fakes) {
+		lock := Acquire(t, masters.Locker(t, redlock.Options{}), time.Hour)
 		a, b := lock.Context(uncomparable{Context: t.Context()}), lock.Context(uncomparable{Context: t.Context()})
-		must(t, lock.Release(t.Context()))
+		Must(t, lock.Release(t.Context()))
 		<-a.Done()
 		<-b.Done()
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/oddserver"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -120,7 +121,7 @@ const requests = "SET ZADD EVALSHA EVAL"
 func everyOperation(t *testing.T, q *quoting, l, other *redlock.Locker) (errs []error) {
 	t.Helper()
 	ctx := context.Background()
-	short := func() context.Context { return within(t, 100*time.Millisecond) }
+	short := func() context.Context { return Within(t, 100*time.Millisecond) }
 	kinds := map[string][]redlock.Option{
 		"plain": nil, "fenced": {redlock.Fenced()}, "shared": {redlock.Shared()}, "exclusive": {redlock.Exclusive()},
 		"reentrant": {redlock.Reentrant("me")},
@@ -130,24 +131,24 @@ func everyOperation(t *testing.T, q *quoting, l, other *redlock.Locker) (errs []
 	}
 	for name, opts := range kinds {
 		q.quote(requests)
-		_, tried := l.TryAcquire(short(), name, longTTL, opts...)
-		_, waited := l.Acquire(short(), name, longTTL, opts...)
+		_, tried := l.TryAcquire(short(), name, LongTTL, opts...)
+		_, waited := l.Acquire(short(), name, LongTTL, opts...)
 		q.quote("")
 		errs = append(errs, tried, waited)
 		var lock *redlock.Lock
-		redistest.Eventually(t, promptly, func() bool {
+		redistest.Eventually(t, Promptly, func() bool {
 			var err error
-			lock, err = l.TryAcquire(ctx, name, longTTL, opts...)
+			lock, err = l.TryAcquire(ctx, name, LongTTL, opts...)
 			return err == nil
 		}, "a lock")
-		_, refused := other.TryAcquire(short(), name, longTTL)
+		_, refused := other.TryAcquire(short(), name, LongTTL)
 		q.quote(requests)
-		_, held := other.Acquire(short(), name, longTTL, opts...)
-		errs = append(errs, refused, held, lock.Extend(short(), longTTL), lock.Verify(short()))
+		_, held := other.Acquire(short(), name, LongTTL, opts...)
+		errs = append(errs, refused, held, lock.Extend(short(), LongTTL), lock.Verify(short()))
 		_, holder := other.Holder(short(), name)
 		errs = append(errs, holder)
 		if h, err := lock.Handover(); err == nil {
-			_, attached := other.Attach(short(), h, longTTL)
+			_, attached := other.Attach(short(), h, LongTTL)
 			errs = append(errs, attached)
 		} else {
 			errs = append(errs, err, lock.Release(short()))
@@ -176,13 +177,13 @@ func TestHazard119NoErrorShowsAnOwnerThatAServerQuotes(t *testing.T) {
 					odd := oddserver.Start(t, s.Addr(), q.script)
 					for _, to := range []*[]redlock.Master{&masters, &others} {
 						m, err := single.Dial("redis://"+odd.Addr(), single.Options{})
-						must(t, err)
+						Must(t, err)
 						t.Cleanup(func() { _ = m.Close() })
 						if brought {
 							c := redis.NewClient(&redis.Options{Addr: odd.Addr(), MaxRetries: -1})
 							t.Cleanup(func() { _ = c.Close() })
 							m, err = single.New(c, single.Options{})
-							must(t, err)
+							Must(t, err)
 						}
 						*to = append(*to, m)
 					}
@@ -195,13 +196,13 @@ func TestHazard119NoErrorShowsAnOwnerThatAServerQuotes(t *testing.T) {
 					told = append(told, fmt.Sprintf("%v %+v", e.Err, e))
 				}}
 				l, err := redlock.New(masters, opts)
-				must(t, err)
+				Must(t, err)
 				other, err := redlock.New(others, opts)
-				must(t, err)
+				Must(t, err)
 				errs := everyOperation(t, q, l, other)
 				q.quote(requests)
 				for _, l := range []*redlock.Locker{l, other} {
-					errs = append(errs, l.Close(within(t, time.Second)))
+					errs = append(errs, l.Close(Within(t, time.Second)))
 				}
 				mu.Lock()
 				defer mu.Unlock()

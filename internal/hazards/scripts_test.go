@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
 
 // Data on the masters can cost a holder its lock. These tests try all such cases, with whole locks.
@@ -17,14 +18,14 @@ import (
 func everyLock(t *testing.T, l *redlock.Locker) map[string]*redlock.Lock {
 	t.Helper()
 	return map[string]*redlock.Lock{
-		"plain":     take(t, l, "plain", longTTL),
-		"fenced":    take(t, l, "fenced", longTTL, redlock.Fenced()),
-		"shared":    take(t, l, "shared", longTTL, redlock.Shared()),
-		"beside":    take(t, l, "shared", longTTL, redlock.Shared()),
-		"exclusive": take(t, l, "exclusive", longTTL, redlock.Exclusive()),
-		"reentrant": take(t, l, "reentrant", longTTL, redlock.Reentrant("owner")),
-		"reentered": take(t, l, "reentrant", longTTL, redlock.Reentrant("owner")),
-		"many keys": take(t, l, "a", longTTL, redlock.AndKeys("b", "c")),
+		"plain":     Take(t, l, "plain", LongTTL),
+		"fenced":    Take(t, l, "fenced", LongTTL, redlock.Fenced()),
+		"shared":    Take(t, l, "shared", LongTTL, redlock.Shared()),
+		"beside":    Take(t, l, "shared", LongTTL, redlock.Shared()),
+		"exclusive": Take(t, l, "exclusive", LongTTL, redlock.Exclusive()),
+		"reentrant": Take(t, l, "reentrant", LongTTL, redlock.Reentrant("owner")),
+		"reentered": Take(t, l, "reentrant", LongTTL, redlock.Reentrant("owner")),
+		"many keys": Take(t, l, "a", LongTTL, redlock.AndKeys("b", "c")),
 	}
 }
 
@@ -40,32 +41,29 @@ func full(nodes []redlock.NodeResult) (n int) {
 
 // Masters of one size fill together, so it is no help that there are several.
 func TestHazard36LocksOnFullMastersAreKept(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := Started(t, 3)
 	locks := everyLock(t, l)
-	for _, s := range servers {
-		must(t, s.Client().ConfigSet(t.Context(), "maxmemory", "1").Err())
-	}
-	for n, ttl := range []time.Duration{2 * longTTL, 3 * longTTL, 4 * longTTL} {
+	TellAll(t, servers, "config", "set", "maxmemory", "1")
+	for n, ttl := range []time.Duration{2 * LongTTL, 3 * LongTTL, 4 * LongTTL} {
 		for name, lock := range locks {
 			before := lock.Until()
 			if err := lock.Extend(t.Context(), ttl); err != nil || lock.Until().Equal(before) {
 				t.Fatalf("%s: extension %d: %v", name, n, err)
 			}
-			must(t, lock.Verify(t.Context()))
+			Must(t, lock.Verify(t.Context()))
 		}
 	}
-	_, err := l.TryAcquire(t.Context(), "another", longTTL)
+	_, err := l.TryAcquire(t.Context(), "another", LongTTL)
 	var quorum *redlock.QuorumError
 	// the third may not have answered yet
 	if !errors.Is(err, redlock.ErrNoQuorum) || !errors.As(err, &quorum) || full(quorum.Nodes) < 2 {
 		t.Errorf("a lock of a full master: %v, want no quorum, and why", err)
 	}
 	for _, lock := range locks {
-		give(t, lock)
+		Give(t, lock)
 	}
 	for _, s := range servers {
-		redistest.Eventually(t, promptly, func() bool {
+		redistest.Eventually(t, Promptly, func() bool {
 			keys, err := s.Client().Keys(t.Context(), "[^r]*").Result()
 			return err == nil && len(keys) == 0
 		}, "all keys to go")
@@ -78,32 +76,31 @@ func TestHazard50AHoldThatSharesItsKeyIsRepaired(t *testing.T) {
 		"shared": redlock.Shared(), "reentrant": redlock.Reentrant("owner"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			servers := redistest.StartN(t, 3)
-			l := dial(t, servers, redlock.Options{})
-			first, second := take(t, l, key, longTTL, option), take(t, l, key, 2*longTTL, option)
+			servers, l := Started(t, 3)
+			first, second := Take(t, l, Key, LongTTL, option), Take(t, l, Key, 2*LongTTL, option)
 			holds := func(s *redistest.Server) []redis.Z {
-				all, err := s.Client().ZRangeByScoreWithScores(t.Context(), key, &redis.ZRangeBy{
+				all, err := s.Client().ZRangeByScoreWithScores(t.Context(), Key, &redis.ZRangeBy{
 					Min: "0", Max: "+inf",
 				}).Result()
 				if redis.HasErrorPrefix(err, "WRONGTYPE") { // the first alone is a string
 					return nil
 				}
-				must(t, err)
+				Must(t, err)
 				return all
 			}
 			for _, s := range servers {
-				redistest.Eventually(t, promptly, func() bool { return len(holds(s)) == 2 },
+				redistest.Eventually(t, Promptly, func() bool { return len(holds(s)) == 2 },
 					"both holds on every master")
 			}
 			lost := holds(servers[0])[0] // the first ends first
-			must(t, servers[0].Client().ZRem(t.Context(), key, lost.Member).Err())
-			must(t, first.Extend(t.Context(), longTTL))
-			redistest.Eventually(t, promptly, func() bool { return len(holds(servers[0])) == 2 },
+			Must(t, servers[0].Client().ZRem(t.Context(), Key, lost.Member).Err())
+			Must(t, first.Extend(t.Context(), LongTTL))
+			redistest.Eventually(t, Promptly, func() bool { return len(holds(servers[0])) == 2 },
 				"the hold to be there again")
-			give(t, first)
-			must(t, second.Verify(t.Context()))
-			give(t, second)
-			nowhere(t, servers, key)
+			Give(t, first)
+			Must(t, second.Verify(t.Context()))
+			Give(t, second)
+			Nowhere(t, servers, Key)
 		})
 	}
 }
@@ -111,44 +108,41 @@ func TestHazard50AHoldThatSharesItsKeyIsRepaired(t *testing.T) {
 // A repair sets a hold that was missing for a while. It must not succeed while there is another hold that excludes
 // it.
 func TestHazard50NoHoldIsRepairedWhereAnExclusiveHoldHasTheKey(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
-	lock := take(t, l, key, longTTL, redlock.Shared())
-	everywhere(t, servers, lock)
-	must(t, servers[0].Client().Del(t.Context(), key).Err())
-	one := dial(t, servers[:1], redlock.Options{})
-	writer := take(t, one, key, longTTL, redlock.Exclusive())
-	must(t, lock.Extend(t.Context(), longTTL))
-	must(t, lock.Extend(t.Context(), longTTL))
-	must(t, writer.Verify(t.Context()))
-	give(t, lock)
-	must(t, writer.Verify(t.Context()))
-	give(t, writer)
+	servers, l := Started(t, 3)
+	lock := Take(t, l, Key, LongTTL, redlock.Shared())
+	Everywhere(t, servers, lock)
+	Must(t, servers[0].Client().Del(t.Context(), Key).Err())
+	one := Dial(t, servers[:1], redlock.Options{})
+	writer := Take(t, one, Key, LongTTL, redlock.Exclusive())
+	Must(t, lock.Extend(t.Context(), LongTTL))
+	Must(t, lock.Extend(t.Context(), LongTTL))
+	Must(t, writer.Verify(t.Context()))
+	Give(t, lock)
+	Must(t, writer.Verify(t.Context()))
+	Give(t, writer)
 }
 
 func TestHazard64ReservedNamesAreNoKeys(t *testing.T) {
-	l := dial(t, redistest.StartN(t, 1), redlock.Options{})
+	l := Dial(t, redistest.StartN(t, 1), redlock.Options{})
 	for _, name := range []string{
 		"redlock:queue:{x}", "redlock:token:{x}", "redlock:guard", "redlock:check:1", "redlock:", "redlock:free:x",
 	} {
 		for what, try := range map[string]func() error{
 			"Acquire": func() error {
-				_, err := l.Acquire(t.Context(), name, longTTL, redlock.Exclusive())
+				_, err := l.Acquire(t.Context(), name, LongTTL, redlock.Exclusive())
 				return err
 			},
-			"TryAcquire": func() error { _, err := l.TryAcquire(t.Context(), name, longTTL); return err },
+			"TryAcquire": func() error { _, err := l.TryAcquire(t.Context(), name, LongTTL); return err },
 			"AndKeys": func() error {
-				_, err := l.Acquire(t.Context(), "x", longTTL, redlock.AndKeys("y", name))
+				_, err := l.Acquire(t.Context(), "x", LongTTL, redlock.AndKeys("y", name))
 				return err
 			},
 			"Holder": func() error { _, err := l.Holder(t.Context(), name); return err },
 		} {
-			if err := try(); !errors.Is(err, redlock.ErrInvalid) {
-				t.Errorf("%s of %q: %v, want %v", what, name, err, redlock.ErrInvalid)
-			}
+			Refused(t, what+" of "+name, try())
 		}
 	}
 	for _, name := range []string{"redlock", "redlock-x", "Redlock:x", "x:redlock:"} {
-		give(t, take(t, l, name, longTTL))
+		Give(t, Take(t, l, name, LongTTL))
 	}
 }

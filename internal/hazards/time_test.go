@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -18,48 +19,36 @@ func TestHazard24AfterASuspensionEveryMethodReportsTheLossOfTheLock(t *testing.T
 		"Until":       func(lock *redlock.Lock, _ context.Context) bool { return lock.Until().After(time.Now()) },
 		"Context.Err": func(_ *redlock.Lock, ctx context.Context) bool { return ctx.Err() == nil },
 		"Extend": func(lock *redlock.Lock, _ context.Context) bool {
-			return lock.Extend(context.Background(), longTTL) == nil
+			return lock.Extend(context.Background(), LongTTL) == nil
 		},
 		"Release": func(lock *redlock.Lock, _ context.Context) bool {
 			return lock.Release(context.Background()) == nil
 		},
 	}
 	for name, held := range asks {
-		bubble(t, 3, func(t *testing.T, masters fakes) {
-			machine := newClock()
-			l := masters.Locker(t, redlock.Options{Clock: machine})
-			lock := acquire(t, l, 10*time.Second, redlock.AutoRenew())
-			ctx := lock.Context(t.Context())
-			settle(time.Second)
-			machine.Suspend(9 * time.Second)
-			if held(lock, ctx) {
-				t.Errorf("%s: after the suspension the lock counts as held", name)
-			}
-			if name != "Release" {
+		for _, inTime := range []bool{false, true} { // which is the control
+			Bubble(t, 3, func(t *testing.T, masters Fakes) {
+				machine := NewClock()
+				lock := Acquire(t, masters.Locker(t, redlock.Options{Clock: machine}), 10*time.Second,
+					redlock.AutoRenew())
+				ctx := lock.Context(t.Context())
+				Settle(time.Second)
+				machine.Suspend(map[bool]time.Duration{false: 9 * time.Second, true: 7 * time.Second}[inTime])
+				if held(lock, ctx) != inTime {
+					t.Errorf("%s: after a suspension that ends in time: %t, the lock counts as held: %t", name, inTime,
+						!inTime)
+				}
 				_ = lock.Release(t.Context())
-			}
-		})
-		bubble(t, 3, func(t *testing.T, masters fakes) { // the control
-			machine := newClock()
-			l := masters.Locker(t, redlock.Options{Clock: machine})
-			lock := acquire(t, l, 10*time.Second, redlock.AutoRenew())
-			ctx := lock.Context(t.Context())
-			machine.Suspend(8 * time.Second)
-			if !held(lock, ctx) {
-				t.Errorf("%s: a suspension that ends in time ends the lock", name)
-			}
-			if name != "Release" {
-				must(t, lock.Release(t.Context()))
-			}
-		})
+			})
+		}
 	}
 }
 
 // A suspension is noticed within a second of the resumption, even if no method is called.
 func TestHazard24DoneClosesSoonAfterASuspension(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		machine := newClock()
-		lock := acquire(t, masters.Locker(t, redlock.Options{Clock: machine}), longTTL)
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
+		machine := NewClock()
+		lock := Acquire(t, masters.Locker(t, redlock.Options{Clock: machine}), LongTTL)
 		ctx := lock.Context(t.Context())
 		machine.Suspend(time.Hour)
 		resumed := time.Now()
@@ -68,13 +57,13 @@ func TestHazard24DoneClosesSoonAfterASuspension(t *testing.T) {
 		if took := time.Since(resumed); took > time.Second {
 			t.Errorf("Done closed %v after the resumption", took)
 		}
-		is(t, context.Cause(ctx), redlock.ErrNotHeld)
+		Is(t, context.Cause(ctx), redlock.ErrNotHeld)
 	})
 }
 
 // If the wall clocks of a minority of masters jump, no lock ends early and no waiter is kept out.
 func TestHazard25AMinoritysClockMayJump(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, masters fakes) {
+	Bubble(t, 5, func(t *testing.T, masters Fakes) {
 		l, other := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
 		jump := func(d time.Duration) {
 			for _, m := range masters[:2] {
@@ -83,32 +72,32 @@ func TestHazard25AMinoritysClockMayJump(t *testing.T) {
 				m.Mu.Unlock()
 			}
 		}
-		lock := acquire(t, l, 30*time.Second)
-		settle(time.Millisecond)
+		lock := Acquire(t, l, 30*time.Second)
+		Settle(time.Millisecond)
 		jump(time.Minute) // there the key has expired
-		_, err := other.TryAcquire(t.Context(), key, 30*time.Second)
-		is(t, err, redlock.ErrHeld)
-		settle(time.Millisecond) // what it got there is released
-		must(t, lock.Extend(t.Context(), 30*time.Second))
-		settle(time.Millisecond) // a quorum decides, the others follow
+		_, err := other.TryAcquire(t.Context(), Key, 30*time.Second)
+		Is(t, err, redlock.ErrHeld)
+		Settle(time.Millisecond) // what it got there is released
+		Must(t, lock.Extend(t.Context(), 30*time.Second))
+		Settle(time.Millisecond) // a quorum decides, the others follow
 		if n := masters.Holders(lock.Owner()); n != 5 {
 			t.Errorf("after the extension %d masters have the key, want 5", n)
 		}
 		jump(-time.Hour) // there the key is kept for an hour
 		<-lock.Done()
-		settle(time.Second)
-		again, err := other.TryAcquire(t.Context(), key, 30*time.Second)
-		must(t, err)
-		must(t, again.Release(t.Context()))
+		Settle(time.Second)
+		again, err := other.TryAcquire(t.Context(), Key, 30*time.Second)
+		Must(t, err)
+		Must(t, again.Release(t.Context()))
 	})
 }
 
 // Only the clock decides whether a lock is held, whatever keys the masters still have.
 func TestHazard26ValidityIsAskedOfTheClockNotOfTheMasters(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		machine := newClock()
-		lock := acquire(t, masters.Locker(t, redlock.Options{Clock: machine}), 10*time.Second)
-		settle(time.Millisecond)
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
+		machine := NewClock()
+		lock := Acquire(t, masters.Locker(t, redlock.Options{Clock: machine}), 10*time.Second)
+		Settle(time.Millisecond)
 		before := masters.Asked()
 		if lock.Err() != nil || lock.Remaining() == 0 {
 			t.Errorf("a fresh lock: %v, %v", lock.Err(), lock.Remaining())
@@ -120,8 +109,8 @@ func TestHazard26ValidityIsAskedOfTheClockNotOfTheMasters(t *testing.T) {
 		if lock.Remaining() != 0 || lock.Until().After(time.Now()) {
 			t.Errorf("past its bound the lock remains for %v", lock.Remaining())
 		}
-		is(t, lock.Err(), redlock.ErrNotHeld)
-		settle(time.Second)
+		Is(t, lock.Err(), redlock.ErrNotHeld)
+		Settle(time.Second)
 		released := 0
 		for _, m := range masters {
 			released += m.Count(single.Release)
@@ -134,14 +123,13 @@ func TestHazard26ValidityIsAskedOfTheClockNotOfTheMasters(t *testing.T) {
 
 // The longest time there is, counted from now, is no moment before now.
 func TestAHugeMaxHoldIsNoLimit(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
-		settle(time.Minute)
-		lock := acquire(t, l, 10*time.Second, redlock.AutoRenew(), redlock.MaxHold(math.MaxInt64))
-		settle(time.Hour)
+	WithLocker(t, 3, func(t *testing.T, _ Fakes, l *redlock.Locker) {
+		Settle(time.Minute)
+		lock := Acquire(t, l, 10*time.Second, redlock.AutoRenew(), redlock.MaxHold(math.MaxInt64))
+		Settle(time.Hour)
 		if err := lock.Err(); err != nil || lock.Remaining() > 10*time.Second {
 			t.Errorf("after an hour: %v, %v left", err, lock.Remaining())
 		}
-		must(t, lock.Release(t.Context()))
+		Must(t, lock.Release(t.Context()))
 	})
 }

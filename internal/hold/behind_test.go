@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
 // slow is a master that takes its time for every request and performs one after the other, so that it can be outrun.
 type slow struct {
-	*fake
+	*Fake
 	each time.Duration
 	turn chan struct{} // of capacity 1
 }
@@ -26,8 +27,8 @@ func (m *slow) Do(ctx context.Context, batch []*single.Call) {
 	deadline, _ := ctx.Deadline()
 	select {
 	case m.turn <- struct{}{}:
-		pass(m.each * time.Duration(len(batch))) // nobody who has given up meanwhile makes it quicker
-		m.fake.Do(context.Background(), batch)
+		Pass(m.each * time.Duration(len(batch))) // nobody who has given up meanwhile makes it quicker
+		m.Fake.Do(context.Background(), batch)
 		<-m.turn
 		if time.Now().Before(deadline) {
 			return
@@ -35,12 +36,12 @@ func (m *slow) Do(ctx context.Context, batch []*single.Call) {
 	case <-time.After(time.Until(deadline)):
 	}
 	for _, c := range batch {
-		c.Reply, c.Err, c.Sent = single.Reply{}, errSilent, true
+		c.Reply, c.Err, c.Sent = single.Reply{}, ErrSilent, true
 	}
 }
 
 // asksFor counts the requests of this kind for one key that have arrived.
-func asksFor(m *fake, op single.Op, key string) int {
+func asksFor(m *Fake, op single.Op, key string) int {
 	m.Mu.Lock()
 	defer m.Mu.Unlock()
 	n := 0
@@ -93,22 +94,26 @@ const (
 // load is a test's load.
 type load struct {
 	each    []time.Duration                                      // how long each master takes for a request
+	remote  bool                                                 // it is the way that takes long, for any number
 	timeout time.Duration                                        // of a request; 0: a second
 	joint   bool                                                 // the first half are the old masters
 	toomuch bool                                                 // for a quorum too, so that locks are not granted
-	during  func(t *testing.T, l *redlock.Locker, masters fakes) // called once the slow ones have fallen behind
+	during  func(t *testing.T, l *redlock.Locker, masters Fakes) // called once the slow ones have fallen behind
 }
 
 // run takes and releases one lock after the other, and returns the votes on acquisitions and on releases.
 func (c load) run(t *testing.T) (acquires, releases *votes) {
 	t.Helper()
 	acquires, releases = newVotes("acquire"), newVotes("release")
-	bubble(t, len(c.each), func(t *testing.T, masters fakes) {
+	Bubble(t, len(c.each), func(t *testing.T, masters Fakes) {
 		voters := make([]redlock.Master, len(masters))
 		for i, m := range masters {
 			voters[i] = &slow{m, c.each[i], make(chan struct{}, 1)}
+			if c.remote {
+				voters[i] = &remote{m, c.each[i]}
+			}
 		}
-		opts := redlock.Options{Clock: newClock(), RequestTimeout: cmp.Or(c.timeout, time.Second)}
+		opts := redlock.Options{Clock: NewClock(), RequestTimeout: cmp.Or(c.timeout, time.Second)}
 		opts.Observer = func(e redlock.Event) {
 			acquires.observe(e)
 			releases.observe(e)
@@ -117,10 +122,10 @@ func (c load) run(t *testing.T) (acquires, releases *votes) {
 		if half := len(voters) / 2; c.joint {
 			l, err = redlock.NewJoint(voters[:half], voters[half:], opts)
 		}
-		must(t, err)
+		Must(t, err)
 		for i := range loadN {
 			go func() {
-				lock, err := l.TryAcquire(t.Context(), fmt.Sprint("load:", i), longTTL)
+				lock, err := l.TryAcquire(t.Context(), fmt.Sprint("load:", i), LongTTL)
 				if err == nil {
 					err = lock.Release(t.Context())
 				}
@@ -128,7 +133,7 @@ func (c load) run(t *testing.T) (acquires, releases *votes) {
 					t.Errorf("lock %d: %v", i, err)
 				}
 			}()
-			pass(loadEvery)
+			Pass(loadEvery)
 			synctest.Wait()
 			if i == loadN/2 && c.during != nil {
 				c.during(t, l, masters)
@@ -136,7 +141,7 @@ func (c load) run(t *testing.T) (acquires, releases *votes) {
 		}
 		ended, cancel := context.WithTimeout(context.Background(), 24*time.Hour)
 		defer cancel()
-		must(t, l.Close(ended)) // not before every master has confirmed every release, which takes a slow one its time
+		Must(t, l.Close(ended)) // not before every master has confirmed every release, which takes a slow one its time
 	})
 	return acquires, releases
 }
@@ -190,48 +195,26 @@ func TestSlowMastersGetFewerRequestsAndStillVote(t *testing.T) {
 
 // remote is a master that is far away, and answers any number of requests at a time.
 type remote struct {
-	*fake
+	*Fake
 	away time.Duration
 }
 
 func (m *remote) Do(ctx context.Context, batch []*single.Call) {
-	pass(m.away)
-	m.fake.Do(ctx, batch)
+	Pass(m.away)
+	m.Fake.Do(ctx, batch)
 }
 
 // A distant master is not behind: an idle master far away answers late, but it answers in time.
 func TestDistantMastersGetEveryRequest(t *testing.T) {
-	v := newVotes("acquire")
-	bubble(t, 5, func(t *testing.T, masters fakes) {
-		voters := make([]redlock.Master, len(masters))
-		for i, m := range masters {
-			voters[i] = &remote{fake: m, away: time.Duration(i/3) * 100 * time.Millisecond}
-		}
-		l, err := redlock.New(voters, redlock.Options{Clock: newClock(), Observer: v.observe})
-		must(t, err)
-		for i := range loadN {
-			go func() {
-				lock, err := l.TryAcquire(t.Context(), fmt.Sprint("load:", i), longTTL)
-				if err == nil {
-					err = lock.Release(t.Context())
-				}
-				if err != nil {
-					t.Errorf("lock %d: %v", i, err)
-				}
-			}()
-			pass(loadEvery)
-			synctest.Wait()
-		}
-		closeLocker(t, l)
-	})
-	for master, asked := range v.by {
-		if asked < loadN*9/10 || v.silent[master] > 0 {
-			t.Errorf("%s was asked for %d locks of %d, and did not answer %d in time", master, asked, loadN,
-				v.silent[master])
+	const way = 100 * time.Millisecond
+	acquires, _ := load{each: []time.Duration{0, 0, 0, way, way}, remote: true}.run(t)
+	for master, asked := range acquires.by {
+		if silent := acquires.silent[master]; asked < loadN*9/10 || silent > 0 {
+			t.Errorf("%s was asked for %d locks of %d, and did not answer %d in time", master, asked, loadN, silent)
 		}
 	}
-	if len(v.by) != 5 {
-		t.Errorf("%d masters voted", len(v.by))
+	if len(acquires.by) != 5 {
+		t.Errorf("%d masters voted", len(acquires.by))
 	}
 }
 
@@ -259,20 +242,20 @@ func TestAQuorumOfMastersAlwaysGetsTheRequest(t *testing.T) {
 // Requests for a lock that is held go to a master however busy it is.
 func TestExtensionsAndReleasesGoToSlowMastersToo(t *testing.T) {
 	c := load{each: []time.Duration{0, 0, 0, lag, lag}}
-	c.during = func(t *testing.T, l *redlock.Locker, masters fakes) {
+	c.during = func(t *testing.T, l *redlock.Locker, masters Fakes) {
 		behind := masters[4]
-		acquired, released := asksFor(behind, single.Acquire, key), asksFor(behind, single.Release, key)
-		lock := acquire(t, l, longTTL)
-		must(t, lock.Extend(t.Context(), longTTL))
-		must(t, lock.Release(t.Context()))
-		settle(10 * time.Second) // until it has caught up
-		if n := asksFor(behind, single.Acquire, key) - acquired; n != 0 {
+		acquired, released := asksFor(behind, single.Acquire, Key), asksFor(behind, single.Release, Key)
+		lock := Acquire(t, l, LongTTL)
+		Must(t, lock.Extend(t.Context(), LongTTL))
+		Must(t, lock.Release(t.Context()))
+		Settle(10 * time.Second) // until it has caught up
+		if n := asksFor(behind, single.Acquire, Key) - acquired; n != 0 {
 			t.Fatalf("the master was asked for the lock, so it was not behind, and this test shows nothing")
 		}
-		if n := asksFor(behind, single.Extend, key); n != 1 {
+		if n := asksFor(behind, single.Extend, Key); n != 1 {
 			t.Errorf("the master got %d extensions, want one", n)
 		}
-		if n := asksFor(behind, single.Release, key) - released; n != 1 {
+		if n := asksFor(behind, single.Release, Key) - released; n != 1 {
 			t.Errorf("the master got %d releases of the extended key, want one", n)
 		}
 	}
@@ -281,11 +264,11 @@ func TestExtensionsAndReleasesGoToSlowMastersToo(t *testing.T) {
 
 func TestAnErrorNamesTheMasterThatIsTooSlow(t *testing.T) {
 	c := load{each: []time.Duration{0, 0, 0, lag, lag}}
-	c.during = func(t *testing.T, l *redlock.Locker, masters fakes) {
-		masters.Take("other", longTTL)
-		_, err := l.TryAcquire(t.Context(), key, longTTL)
-		is(t, err, redlock.ErrHeld)
-		isNot(t, err, single.ErrBehind) // what one master says is not what the majority decided
+	c.during = func(t *testing.T, l *redlock.Locker, masters Fakes) {
+		masters.Take("other", LongTTL)
+		_, err := l.TryAcquire(t.Context(), Key, LongTTL)
+		Is(t, err, redlock.ErrHeld)
+		IsNot(t, err, single.ErrBehind) // what one master says is not what the majority decided
 		quorum, ok := errors.AsType[*redlock.QuorumError](err)
 		if !ok {
 			t.Fatalf("%v is no QuorumError", err)

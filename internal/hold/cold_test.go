@@ -4,18 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
 // cold is a master with a first connection that takes some time, or cannot be made.
 type cold struct {
-	*fake
+	*Fake
 	ready time.Time
 	err   error // of the connection
 }
@@ -27,10 +27,10 @@ func (m *cold) Do(ctx context.Context, batch []*single.Call) {
 		if deadline.Before(m.ready) {
 			wait, err = time.Until(deadline), fmt.Errorf("no connection yet: %w", context.DeadlineExceeded)
 		}
-		pass(wait)
+		Pass(wait)
 	}
 	if err == nil {
-		m.fake.Do(ctx, batch)
+		m.Fake.Do(ctx, batch)
 		return
 	}
 	for _, c := range batch {
@@ -60,35 +60,30 @@ func TestATryOfANewLockerWaitsForItsConnections(t *testing.T) {
 		for option, opts := range map[string][]redlock.Option{
 			"TryAcquire": nil, "MaxAttempts(1)": {redlock.MaxAttempts(1)},
 		} {
-			t.Run(name+", "+option, func(t *testing.T) {
-				bubble(t, len(tt.ready), func(t *testing.T, masters fakes) {
-					masters.Behave(away(time.Millisecond))
-					all := make([]redlock.Master, len(masters))
-					for i, m := range masters {
-						c := &cold{fake: m, ready: time.Now().Add(time.Duration(tt.ready[i]) * time.Millisecond)}
-						if tt.ready[i] == never {
-							c.ready, c.err = time.Now().Add(time.Hour), tt.err
-						}
-						all[i] = c
+			RunVirtual(t, name+", "+option, func(t *testing.T) {
+				masters := NewFakes(len(tt.ready))
+				masters.Behave(Away(time.Millisecond))
+				all := make([]redlock.Master, len(masters))
+				for i, m := range masters {
+					c := &cold{Fake: m, ready: time.Now().Add(time.Duration(tt.ready[i]) * time.Millisecond)}
+					if tt.ready[i] == never {
+						c.ready, c.err = time.Now().Add(time.Hour), tt.err
 					}
-					l := lockerOver(t, all, redlock.Options{Clock: newClock()})
-					began := time.Now()
-					var tries sync.WaitGroup
-					for i := range 10 {
-						tries.Go(func() {
-							_, err := tryOnce(t.Context(), l, fmt.Sprint("free:", i), ttl, opts)
-							took := time.Since(began).Milliseconds()
-							if (err == nil) != tt.wins || err != nil && !errors.Is(err, redlock.ErrNoQuorum) {
-								t.Errorf("try %d: %v", i, err)
-							}
-							if took < int64(tt.from) || took > int64(tt.to) {
-								t.Errorf("try %d took %d ms, want %d to %d ms", i, took, tt.from, tt.to)
-							}
-						})
+					all[i] = c
+				}
+				l := LockerOver(t, all, redlock.Options{Clock: NewClock()})
+				began := time.Now()
+				Concurrently(10, func(i int) {
+					_, err := tryOnce(t.Context(), l, fmt.Sprint("free:", i), ttl, opts)
+					took := time.Since(began).Milliseconds()
+					if (err == nil) != tt.wins || err != nil && !errors.Is(err, redlock.ErrNoQuorum) {
+						t.Errorf("try %d: %v", i, err)
 					}
-					tries.Wait()
-					settle(5 * time.Second)
+					if took < int64(tt.from) || took > int64(tt.to) {
+						t.Errorf("try %d took %d ms, want %d to %d ms", i, took, tt.from, tt.to)
+					}
 				})
+				Settle(5 * time.Second)
 			})
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/memmaster"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/internal/soak"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -69,7 +70,7 @@ func (c jumping) Wall() time.Time {
 // Masters stop and lose requests and replies, a minority at a time. They keep their data.
 func TestTokensAreUniqueAndInOrderWhateverHappensToMastersAndClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		t.Cleanup(func() { settle(time.Minute) }) // what is on its way to masters in the end
+		t.Cleanup(func() { Settle(time.Minute) }) // what is on its way to masters in the end
 		const lockers, keys = 6, 3
 		enough := soak.Or(int64(500), 20_000)
 		masters := memmaster.New(5)
@@ -80,7 +81,7 @@ func TestTokensAreUniqueAndInOrderWhateverHappensToMastersAndClocks(t *testing.T
 		var count atomic.Int64
 		var all sync.WaitGroup
 		for i := range lockers {
-			l := lockerOver(t, memmaster.Masters(masters), redlock.Options{Clock: c})
+			l := LockerOver(t, masters.All(), redlock.Options{Clock: c})
 			all.Go(func() {
 				for n := i; ctx.Err() == nil; n++ {
 					h := &history[n%keys]
@@ -101,16 +102,14 @@ func TestTokensAreUniqueAndInOrderWhateverHappensToMastersAndClocks(t *testing.T
 			fates := []memmaster.Fate{{Lost: true}, {Mute: true}, {Before: time.Second}}
 			hurt := random.Perm(len(masters))[:2]
 			for _, i := range hurt {
-				fate := fates[random.IntN(len(fates))]
-				masters[i].Behave(func(*single.Request) memmaster.Fate { return fate })
+				masters[i].Behave(memmaster.Always(fates[random.IntN(len(fates))]))
 			}
-			pass(30 * time.Millisecond)
+			Pass(30 * time.Millisecond)
 			for _, i := range hurt {
-				masters[i].Behave(func(*single.Request) memmaster.Fate {
-					return memmaster.Fate{Before: 200 * time.Microsecond, After: 200 * time.Microsecond}
-				})
+				masters[i].Behave(memmaster.Always(
+					memmaster.Fate{Before: 200 * time.Microsecond, After: 200 * time.Microsecond}))
 			}
-			pass(50 * time.Millisecond)
+			Pass(50 * time.Millisecond)
 		}
 		all.Wait()
 		t.Logf("%d acquisitions", count.Load())
@@ -130,9 +129,9 @@ func TestTokensAreUniqueAndInOrderWhateverHappensToMastersAndClocks(t *testing.T
 func reaching(t *testing.T, servers []*redistest.Server, bits *atomic.Uint64) *redlock.Locker {
 	t.Helper()
 	// At the beginning of the epoch, so that only counters determine tokens.
-	opts := redlock.Options{Clock: dated(func() time.Time { return time.Unix(0, 0) })}
-	return wrapped(t, servers, opts, func(i int, m redlock.Master) redlock.Master {
-		return cut(m, func(*single.Request) bool { return bits.Load()&(1<<i) == 0 })
+	opts := redlock.Options{Clock: Dated(func() time.Time { return time.Unix(0, 0) })}
+	return Wrapped(t, servers, opts, func(i int, m redlock.Master) redlock.Master {
+		return Cut(m, func(*single.Request) bool { return bits.Load()&(1<<i) == 0 })
 	})
 }
 
@@ -148,9 +147,9 @@ func shuffled(t *testing.T) []string {
 			order := rand.Perm(5)
 			bits.Store(1<<order[0] | 1<<order[1] | 1<<order[2])
 			before := history.before()
-			lock := take(t, []*redlock.Locker{a, b}[n%2], key, longTTL, redlock.Fenced())
+			lock := Take(t, []*redlock.Locker{a, b}[n%2], Key, LongTTL, redlock.Fenced())
 			history.after(before, lock.Token())
-			give(t, lock)
+			Give(t, lock)
 		}
 		bits.Store(31)
 	}
@@ -171,14 +170,14 @@ func TestHazard27TokensStayInOrderWhenOneCounterIsAhead(t *testing.T) {
 		setCounter(t, servers[0], 9)
 		var bits atomic.Uint64
 		bits.Store(0b00111) // A, B, C
-		lock := take(t, reaching(t, servers, &bits), key, longTTL, redlock.Fenced())
+		lock := Take(t, reaching(t, servers, &bits), Key, LongTTL, redlock.Fenced())
 		if lock.Token() <= 9 {
 			t.Errorf("the first token is %d, want one above 9", lock.Token())
 		}
-		give(t, lock)
+		Give(t, lock)
 		bits.Store(0b11100) // C, D, E
-		lock = take(t, reaching(t, servers, &bits), key, longTTL, redlock.Fenced())
-		give(t, lock)
+		lock = Take(t, reaching(t, servers, &bits), Key, LongTTL, redlock.Fenced())
+		Give(t, lock)
 		bits.Store(31)
 		return lock.Token()
 	}
@@ -188,36 +187,35 @@ func TestHazard27TokensStayInOrderWhenOneCounterIsAhead(t *testing.T) {
 }
 
 // counterKey is the key under which a master counts the tokens of key.
-const counterKey = "redlock:token:{" + key + "}"
+const counterKey = "redlock:token:{" + Key + "}"
 
 // counter reads a master's counter of key.
 func counter(tb testing.TB, s *redistest.Server) uint64 {
 	tb.Helper()
 	n, err := s.Client().ZScore(tb.Context(), counterKey, "redlock:token").Result()
-	must(tb, err)
+	Must(tb, err)
 	return uint64(n)
 }
 
 // setCounter makes a master's counter of key say n.
 func setCounter(tb testing.TB, s *redistest.Server, n uint64) {
 	tb.Helper()
-	must(tb, s.Client().ZAdd(tb.Context(), counterKey, redis.Z{Score: float64(n), Member: "redlock:token"}).Err())
-	must(tb, s.Client().Expire(tb.Context(), counterKey, time.Hour).Err())
+	Must(tb, s.Client().ZAdd(tb.Context(), counterKey, redis.Z{Score: float64(n), Member: "redlock:token"}).Err())
+	Must(tb, s.Client().Expire(tb.Context(), counterKey, time.Hour).Err())
 }
 
 func TestCountersThatAgreeNeedOneRoundTrip(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
-	give(t, take(t, l, key, longTTL, redlock.Fenced())) // the scripts are known from now on
+	servers, l := Started(t, 3)
+	Give(t, Take(t, l, Key, LongTTL, redlock.Fenced())) // the scripts are known from now on
 	const cycles = 100
-	settled(t, servers)
-	scripts := calls(t, servers, "evalsha")
+	Settled(t, servers)
+	scripts := Calls(t, servers, "evalsha")
 	for range cycles {
-		give(t, take(t, l, key, longTTL, redlock.Fenced()))
+		Give(t, Take(t, l, Key, LongTTL, redlock.Fenced()))
 	}
-	settled(t, servers)
+	Settled(t, servers)
 	// One script, to release; a raise in each cycle would be as many again.
-	if sent, want := calls(t, servers, "evalsha")-scripts, cycles*len(servers); sent < want/2 || sent > want+want/10 {
+	if sent, want := Calls(t, servers, "evalsha")-scripts, cycles*len(servers); sent < want/2 || sent > want+want/10 {
 		t.Errorf("%d scripts for %d cycles on %d masters, want about %d", sent, cycles, len(servers), want)
 	}
 }
@@ -229,15 +227,15 @@ func ahead(t *testing.T, servers []*redistest.Server, off func(i int, r *single.
 	t.Helper()
 	first = uint64(time.Now().Add(time.Hour).UnixMicro())
 	setCounter(t, servers[0], first)
-	return wrapped(t, servers, redlock.Options{}, func(i int, m redlock.Master) redlock.Master {
-		return cut(m, func(r *single.Request) bool { return off(i, r) })
+	return Wrapped(t, servers, redlock.Options{}, func(i int, m redlock.Master) redlock.Master {
+		return Cut(m, func(r *single.Request) bool { return off(i, r) })
 	}), first
 }
 
 func TestCountersThatDifferAreRaisedBeforeTheLockIsHeld(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l, first := ahead(t, servers, func(i int, _ *single.Request) bool { return i == 2 })
-	lock := take(t, l, key, longTTL, redlock.Fenced())
+	lock := Take(t, l, Key, LongTTL, redlock.Fenced())
 	if got := lock.Token(); got != first+2 { // the master ahead has granted first+1; no number is accepted twice
 		t.Errorf("the token is %d, want one above the greatest that was granted, %d", got, first+1)
 	}
@@ -246,26 +244,29 @@ func TestCountersThatDifferAreRaisedBeforeTheLockIsHeld(t *testing.T) {
 			t.Errorf("%s counts %d when the lock is held, want the token, %d", s.Addr(), got, lock.Token())
 		}
 	}
-	give(t, lock)
+	Give(t, lock)
 }
 
 func TestALockWhoseCountersCanNotBeRaisedIsNotHeld(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l, _ := ahead(t, servers, func(i int, r *single.Request) bool { return i == 2 || i == 1 && r.Op == single.Raise })
-	give(t, take(t, l, "other", longTTL)) // a try of a new Locker repeats its round
-	lock, err := l.TryAcquire(soon(t), key, longTTL, redlock.Fenced())
-	if err == nil {
-		t.Fatalf("the lock is held with token %d, which one of three masters knows", lock.Token())
-	}
-	is(t, err, redlock.ErrNoQuorum)
-	redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 0 },
+	Give(t, Take(t, l, "other", LongTTL)) // a try of a new Locker repeats its round
+	notFenced(t, servers, l)
+}
+
+// notFenced fails the test if a fenced lock can be had. Nothing may be left of the attempt.
+func notFenced(t *testing.T, servers []*redistest.Server, l *redlock.Locker) {
+	t.Helper()
+	_, err := l.TryAcquire(Soon(t), Key, LongTTL, redlock.Fenced())
+	Is(t, err, redlock.ErrNoQuorum)
+	redistest.Eventually(t, Promptly, func() bool { return Holders(t, servers, "") == 0 },
 		"what was taken to be released")
 }
 
 // The master sets the key before it reads the counter, so it has to remove the key again.
 func TestMastersWithoutAUsableCounterAreLeftClean(t *testing.T) {
 	for name, spoil := range map[string]func(s *redistest.Server){
-		"another type": func(s *redistest.Server) { must(t, s.Client().Set(t.Context(), counterKey, "many", 0).Err()) },
+		"another type": func(s *redistest.Server) { Must(t, s.Client().Set(t.Context(), counterKey, "many", 0).Err()) },
 		"at its end":   func(s *redistest.Server) { setCounter(t, s, single.MaxToken) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -273,14 +274,7 @@ func TestMastersWithoutAUsableCounterAreLeftClean(t *testing.T) {
 			for _, s := range servers {
 				spoil(s)
 			}
-			l := dial(t, servers, redlock.Options{})
-			lock, err := l.TryAcquire(soon(t), key, longTTL, redlock.Fenced())
-			if err == nil {
-				t.Fatalf("the lock is held with token %d", lock.Token())
-			}
-			is(t, err, redlock.ErrNoQuorum)
-			redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 0 },
-				"what was taken to be released")
+			notFenced(t, servers, Dial(t, servers, redlock.Options{}))
 		})
 	}
 }
@@ -301,7 +295,7 @@ func (m *racing) Do(ctx context.Context, batch []*single.Call) {
 		}
 		if c.Request.Op == single.Raise && m.left.Add(-1) >= 0 {
 			r := single.Request{
-				Op: single.Acquire, Keys: c.Request.Keys, Owner: "another", TTL: longTTL, Fence: true, Retained: true,
+				Op: single.Acquire, Keys: c.Request.Keys, Owner: "another", TTL: LongTTL, Fence: true, Retained: true,
 				Token: c.Request.Token + 10,
 			}
 			m.Master.Do(ctx, []*single.Call{{Request: &r}}) // refused
@@ -316,17 +310,17 @@ func TestARaiseThatComesTooLateIsRepeated(t *testing.T) {
 		servers := redistest.StartN(t, 3)
 		setCounter(t, servers[0], uint64(time.Now().Add(time.Hour).UnixMicro()))
 		var racers []*racing
-		l := wrapped(t, servers, redlock.Options{}, func(i int, m redlock.Master) redlock.Master {
+		l := Wrapped(t, servers, redlock.Options{}, func(i int, m redlock.Master) redlock.Master {
 			if i == 2 {
-				return cut(m, func(*single.Request) bool { return true })
+				return Cut(m, func(*single.Request) bool { return true })
 			}
 			r := &racing{Master: m, server: servers[i]}
 			r.left.Store(races)
 			racers = append(racers, r)
 			return r
 		})
-		lock, err := l.TryAcquire(soon(t), key, longTTL, redlock.Fenced())
-		must(t, err)
+		lock, err := l.TryAcquire(Soon(t), Key, LongTTL, redlock.Fenced())
+		Must(t, err)
 		for _, r := range racers {
 			if once := r.rounds.Load() == 1; once != (races < 4) {
 				t.Errorf("%d races: %d rounds", races, r.rounds.Load())
@@ -335,32 +329,30 @@ func TestARaiseThatComesTooLateIsRepeated(t *testing.T) {
 				t.Errorf("%d races: the token is %d, and %s counts %d", races, lock.Token(), r.server.Addr(), got)
 			}
 		}
-		give(t, lock)
+		Give(t, lock)
 	}
 }
 
 func TestExtendRaisesTheCounterOfAMasterThatLostIt(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
-	lock := take(t, l, key, longTTL, redlock.Fenced())
-	everywhere(t, servers, lock)
+	servers, l := Started(t, 3)
+	lock := Take(t, l, Key, LongTTL, redlock.Fenced())
+	Everywhere(t, servers, lock)
 	servers[0].RestartEmpty()
-	redistest.Eventually(t, promptly, func() bool {
-		must(t, lock.Extend(soon(t), longTTL))
-		return servers[0].Client().Exists(t.Context(), key, counterKey).Val() == 2
+	redistest.Eventually(t, Promptly, func() bool {
+		Must(t, lock.Extend(Soon(t), LongTTL))
+		return servers[0].Client().Exists(t.Context(), Key, counterKey).Val() == 2
 	}, "an extension to repair the master that lost everything")
 	if got := counter(t, servers[0]); got != lock.Token() {
 		t.Errorf("the counter is %d, want the token, %d", got, lock.Token())
 	}
-	give(t, lock)
+	Give(t, lock)
 }
 
 // Hazard 28.
 func TestHazard28CountersOutliveLocksAndNotForEver(t *testing.T) {
-	servers := redistest.StartN(t, 1)
-	l := dial(t, servers, redlock.Options{})
-	lock := take(t, l, key, longTTL, redlock.Fenced())
-	give(t, lock)
+	servers, l := Started(t, 1)
+	lock := Take(t, l, Key, LongTTL, redlock.Fenced())
+	Give(t, lock)
 	left := servers[0].Client().PTTL(t.Context(), counterKey).Val()
 	if left < 24*time.Hour || left > 366*24*time.Hour {
 		t.Errorf("the counter is kept for %v", left)
@@ -368,18 +360,17 @@ func TestHazard28CountersOutliveLocksAndNotForEver(t *testing.T) {
 }
 
 func TestOnlyFencedLocksHaveTokens(t *testing.T) {
-	servers := redistest.StartN(t, 1)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := Started(t, 1)
 	for name, opts := range map[string][]redlock.Option{
 		"plain": nil, "shared": {redlock.Shared()}, "exclusive": {redlock.Exclusive()}, "several": {
 			redlock.AndKeys("more"),
 		},
 	} {
-		lock := take(t, l, key, longTTL, opts...)
+		lock := Take(t, l, Key, LongTTL, opts...)
 		if lock.Token() != 0 {
 			t.Errorf("%s: token %d", name, lock.Token())
 		}
-		give(t, lock)
+		Give(t, lock)
 	}
 	if n := servers[0].Client().Exists(t.Context(), counterKey).Val(); n != 0 {
 		t.Error("a counter was made")

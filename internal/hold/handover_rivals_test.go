@@ -13,6 +13,7 @@ import (
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/memmaster"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -27,18 +28,14 @@ func TestALockIsHandedOverPastItsWaiters(t *testing.T) {
 
 func handOverBesideWaiters(t *testing.T, opt redlock.Option) {
 	t.Helper()
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := Started(t, 3)
 	waiters := make([]*redlock.Locker, 3)
 	for i := range waiters {
-		waiters[i] = dial(t, servers, redlock.Options{})
+		waiters[i] = Dial(t, servers, redlock.Options{})
 		// so that it asks in one round trip
-		before, err := waiters[i].Acquire(t.Context(), "job", time.Minute, redlock.Fenced())
-		must(t, err)
-		must(t, before.Release(t.Context()))
+		Must(t, Take(t, waiters[i], "job", time.Minute, redlock.Fenced()).Release(t.Context()))
 	}
-	lock, err := l.Acquire(t.Context(), "job", time.Minute, opt)
-	must(t, err)
+	lock := Take(t, l, "job", time.Minute, opt)
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	for _, waiter := range waiters {
@@ -54,10 +51,7 @@ func handOverBesideWaiters(t *testing.T, opt redlock.Option) {
 	defer all.Wait()
 	defer stop()
 	for range 10 {
-		h, err := lock.Handover()
-		must(t, err)
-		next, err := l.Attach(t.Context(), sent(t, h), time.Minute)
-		must(t, err)
+		next := attach(t, l, handover(t, lock), time.Minute)
 		if next.Token() <= lock.Token() {
 			t.Errorf("token %d and then %d", lock.Token(), next.Token())
 		}
@@ -65,31 +59,41 @@ func handOverBesideWaiters(t *testing.T, opt redlock.Option) {
 	}
 	stop()
 	all.Wait()
-	must(t, lock.Release(t.Context()))
+	Must(t, lock.Release(t.Context()))
+}
+
+// handover hands a lock over, and returns the Handover after its way to another process.
+func handover(t *testing.T, lock *redlock.Lock) redlock.Handover {
+	t.Helper()
+	h, err := lock.Handover()
+	Must(t, err)
+	return Sent(t, h)
+}
+
+// attach continues a lock that was handed over.
+func attach(t *testing.T, l *redlock.Locker, h redlock.Handover, ttl time.Duration, opts ...redlock.Option,
+) *redlock.Lock {
+	t.Helper()
+	lock, err := l.Attach(t.Context(), h, ttl, opts...)
+	Must(t, err)
+	return lock
 }
 
 // handedOver takes a lock and returns it with its Handover.
-func handedOver(t *testing.T, masters []*memmaster.Master, opts ...redlock.Option) (*redlock.Lock, redlock.Handover) {
+func handedOver(t *testing.T, masters memmaster.Masters, opts ...redlock.Option) (*redlock.Lock, redlock.Handover) {
 	t.Helper()
-	lock, err := memLocker(t, masters).Acquire(t.Context(), "job", handedTTL, append(opts, redlock.Fenced())...)
-	must(t, err)
-	pass(time.Millisecond) // until all masters have it
-	h, err := lock.Handover()
-	must(t, err)
-	return lock, h
+	lock := Take(t, MemLocker(t, masters), "job", handedTTL, append(opts, redlock.Fenced())...)
+	Pass(time.Millisecond) // until all masters have it
+	return lock, handover(t, lock)
 }
 
 const handedTTL = 20 * time.Second
 
 // transfers sets the fates of transfers on the masters. Other requests are not affected.
-func transfers(masters []*memmaster.Master, fates ...memmaster.Fate) {
-	for i, m := range masters {
-		m.Behave(func(r *single.Request) memmaster.Fate {
-			if r.Op == single.Transfer && i < len(fates) {
-				return fates[i]
-			}
-			return memmaster.Fate{}
-		})
+func transfers(masters memmaster.Masters, fates ...memmaster.Fate) {
+	masters.Behave(nil)
+	for i, fate := range fates {
+		masters[i].Behave(memmaster.On(single.Transfer, fate))
 	}
 }
 
@@ -100,20 +104,16 @@ func TestAnAttachWithUnknownOutcomeLeavesNoKey(t *testing.T) {
 		"answers are lost":     {{Mute: true}, {Mute: true}},
 		"requests arrive late": {{Before: late}, {Before: late}, {Before: late}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				masters := memmaster.New(3)
-				_, h := handedOver(t, masters)
-				transfers(masters, fates...)
-				if _, err := memLocker(t, masters).
-					Attach(t.Context(), h, handedTTL); !errors.Is(err, redlock.ErrNoQuorum) {
-					t.Fatalf("attach: %v", err)
-				}
-				pass(2 * time.Second)
-				next, err := memLocker(t, masters).TryAcquire(t.Context(), "job", handedTTL, redlock.Fenced())
-				must(t, err)
-				must(t, next.Release(t.Context()))
-			})
+		RunVirtual(t, name, func(t *testing.T) {
+			masters := memmaster.New(3)
+			_, h := handedOver(t, masters)
+			transfers(masters, fates...)
+			_, err := MemLocker(t, masters).Attach(t.Context(), h, handedTTL)
+			Is(t, err, redlock.ErrNoQuorum)
+			Pass(2 * time.Second)
+			next, err := MemLocker(t, masters).TryAcquire(t.Context(), "job", handedTTL, redlock.Fenced())
+			Must(t, err)
+			Must(t, next.Release(t.Context()))
 		})
 	}
 }
@@ -124,21 +124,19 @@ func TestAFailedAttachCanBeRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(3)
 		lock, h := handedOver(t, masters)
-		l := memLocker(t, masters)
+		l := MemLocker(t, masters)
 		transfers(masters, memmaster.Fate{}, memmaster.Fate{Lost: true}, memmaster.Fate{Lost: true})
-		if _, err := l.Attach(t.Context(), h, handedTTL); !errors.Is(err, redlock.ErrNoQuorum) {
-			t.Fatalf("attach: %v", err)
-		}
+		_, err := l.Attach(t.Context(), h, handedTTL)
+		Is(t, err, redlock.ErrNoQuorum)
 		transfers(masters)
-		next, err := l.Attach(t.Context(), h, handedTTL)
-		must(t, err)
+		next := attach(t, l, h, handedTTL)
 		if next.Token() <= lock.Token() {
 			t.Errorf("token %d and then %d", lock.Token(), next.Token())
 		}
-		must(t, next.Extend(t.Context(), handedTTL)) // which gives it back what the first attempt has given up
-		pass(time.Second)
-		must(t, next.Release(t.Context()))
-		pass(time.Second) // a quorum has confirmed it
+		Must(t, next.Extend(t.Context(), handedTTL)) // which gives it back what the first attempt has given up
+		Pass(time.Second)
+		Must(t, next.Release(t.Context()))
+		Pass(time.Second) // a quorum has confirmed it
 		for _, m := range masters {
 			if owner := m.Owner("job"); owner != "" {
 				t.Errorf("a master still has the owner %q", owner)
@@ -167,24 +165,22 @@ func (r renamed) Name() string { return r.name }
 
 func setLate(t *testing.T, name string) {
 	masters := memmaster.New(3)
-	masters[2].Behave(func(*single.Request) memmaster.Fate { return memmaster.Fate{Before: 6 * time.Second} })
-	lock, err := memLocker(t, masters).Acquire(t.Context(), "job", handedTTL, redlock.Fenced())
-	must(t, err)
+	masters[2].Behave(memmaster.Always(memmaster.Fate{Before: 6 * time.Second}))
+	lock := Take(t, MemLocker(t, masters), "job", handedTTL, redlock.Fenced())
 	synctest.Wait() // the third master has the request
-	h, err := lock.Handover()
-	must(t, err)
+	h := handover(t, lock)
 	masters[2].Behave(nil)
 	masters[0].Forget()
-	other, err := memLocker(t, masters).TryAcquire(t.Context(), "job", time.Second, redlock.Fenced())
-	must(t, err)
-	must(t, other.Release(t.Context()))
-	pass(7 * time.Second)
+	other, err := MemLocker(t, masters).TryAcquire(t.Context(), "job", time.Second, redlock.Fenced())
+	Must(t, err)
+	Must(t, other.Release(t.Context()))
+	Pass(7 * time.Second)
 	if masters[1].Owner("job") != lock.Owner() || masters[2].Owner("job") != lock.Owner() {
 		t.Fatalf("the test shows nothing: m2 has %q, m3 %q", masters[1].Owner("job"), masters[2].Owner("job"))
 	}
-	next := lockerOver(t, []redlock.Master{masters[0], masters[1], renamed{masters[2], name}},
+	next := LockerOver(t, []redlock.Master{masters[0], masters[1], renamed{masters[2], name}},
 		redlock.Options{Clock: memmaster.NewClock(0)})
-	if _, err := next.Attach(t.Context(), sent(t, h), handedTTL); err == nil {
+	if _, err := next.Attach(t.Context(), h, handedTTL); err == nil {
 		t.Errorf("attached, though another owner had the lock (token %d) in between", other.Token())
 	}
 }
@@ -192,24 +188,20 @@ func setLate(t *testing.T, name string) {
 // Holder returns the published value and the present token.
 func TestAPublishedValueSurvivesAHandover(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	before, after := dial(t, servers, redlock.Options{Identity: "old"}),
-		dial(t, servers, redlock.Options{Identity: "new"})
-	lock, err := before.Acquire(t.Context(), "job", time.Minute, redlock.Published("10.0.0.1:80\xff}/"))
-	must(t, err)
+	before, after := Dial(t, servers, redlock.Options{Identity: "old"}),
+		Dial(t, servers, redlock.Options{Identity: "new"})
+	lock := Take(t, before, "job", time.Minute, redlock.Published("10.0.0.1:80\xff}/"))
 	for range 3 {
-		h, err := lock.Handover()
-		must(t, err)
-		next, err := after.Attach(t.Context(), sent(t, h), time.Minute)
-		must(t, err)
+		next := attach(t, after, handover(t, lock), time.Minute)
 		holder, err := before.Holder(t.Context(), "job")
-		must(t, err)
+		Must(t, err)
 		if holder.Value != "10.0.0.1:80\xff}/" || holder.Token != next.Token() || next.Token() <= lock.Token() ||
 			holder.Identity != "new" || holder.ID != next.ID() {
 			t.Errorf("token %d and then %d, and the masters say %+v", lock.Token(), next.Token(), holder)
 		}
 		lock = next
 	}
-	must(t, lock.Release(t.Context()))
+	Must(t, lock.Release(t.Context()))
 }
 
 // The number of locks that events count as held is the number of locks that are held.
@@ -218,27 +210,23 @@ func TestObserversSeeAHandover(t *testing.T) {
 		masters := memmaster.New(3)
 		var told []string
 		clock := memmaster.NewClock(0)
-		l := lockerOver(t, memmaster.Masters(masters), redlock.Options{Clock: clock, Observer: func(e redlock.Event) {
+		l := LockerOver(t, masters.All(), redlock.Options{Clock: clock, Observer: func(e redlock.Event) {
 			if e.Kind == redlock.EventVote {
 				return
 			}
 			told = append(told,
 				fmt.Sprintf("%v %s %t %v", e.Kind, e.Op, e.Held, errors.Is(e.Err, redlock.ErrNotHeld)))
 		}})
-		lock, err := l.Acquire(t.Context(), "job", handedTTL, redlock.Fenced())
-		must(t, err)
-		settle(time.Second)
+		lock := Take(t, l, "job", handedTTL, redlock.Fenced())
+		Settle(time.Second)
 		told = nil
-		h, err := lock.Handover()
-		must(t, err)
-		next, err := l.Attach(t.Context(), h, handedTTL)
-		must(t, err)
-		if _, err := l.Attach(t.Context(), h, handedTTL); !errors.Is(err, redlock.ErrNotHeld) {
-			t.Errorf("the second Attach: %v", err)
-		}
-		settle(time.Second)
-		must(t, next.Release(t.Context()))
-		settle(time.Second)
+		h := handover(t, lock)
+		next := attach(t, l, h, handedTTL)
+		_, err := l.Attach(t.Context(), h, handedTTL)
+		Is(t, err, redlock.ErrNotHeld)
+		Settle(time.Second)
+		Must(t, next.Release(t.Context()))
+		Settle(time.Second)
 		want := []string{
 			"handover attach true false", "acquire attach false false", "returned attach false false",
 			"acquire attach false true", "release release false true", "returned attach false true",

@@ -20,102 +20,78 @@ import (
 	"github.com/seed-624411e5/redlock/internal/memmaster"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/internal/soak"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
 func TestALockContinuesInAnotherProcess(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	before, after := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
-	lock, err := before.Acquire(t.Context(), "job", time.Minute, redlock.Fenced(), redlock.AutoRenew())
-	must(t, err)
+	before, after := Dial(t, servers, redlock.Options{}), Dial(t, servers, redlock.Options{})
+	lock := Take(t, before, "job", time.Minute, redlock.Fenced(), redlock.AutoRenew())
 	ctx := lock.Context(t.Context())
-	h, err := lock.Handover()
-	must(t, err)
+	h := handover(t, lock)
 	if ctx.Err() == nil || !errors.Is(lock.Err(), redlock.ErrNotHeld) || len(before.Held()) > 0 {
 		t.Errorf("handed over, and held here: %v", lock.Err())
 	}
-	if err := lock.Release(t.Context()); !errors.Is(err, redlock.ErrNotHeld) {
-		t.Errorf("Release by the old process: %v", err)
-	}
-	if _, err := after.TryAcquire(t.Context(), "job", time.Minute); !errors.Is(err, redlock.ErrHeld) {
-		t.Errorf("the key was free in between: %v", err)
-	}
-	next, err := after.Attach(t.Context(), sent(t, h), time.Minute, redlock.AutoRenew())
-	must(t, err)
+	Is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
+	Is(t, Try(t, after, "job"), redlock.ErrHeld)
+	next := attach(t, after, h, time.Minute, redlock.AutoRenew())
 	if next.Token() <= lock.Token() || next.ID() == lock.ID() || next.Remaining() < 30*time.Second {
 		t.Errorf("token %d and then %d, for %v", lock.Token(), next.Token(), next.Remaining())
 	}
-	must(t, next.Verify(t.Context()))
-	must(t, next.Extend(t.Context(), 2*time.Minute))
-	again, err := next.Handover()
-	must(t, err)
-	last, err := before.Attach(t.Context(), sent(t, again), time.Minute)
-	must(t, err)
-	must(t, last.Release(t.Context()))
-	third, err := after.Acquire(t.Context(), "job", time.Minute, redlock.Fenced())
-	must(t, err)
+	Must(t, next.Verify(t.Context()))
+	Must(t, next.Extend(t.Context(), 2*time.Minute))
+	again := handover(t, next)
+	last := attach(t, before, again, time.Minute)
+	Must(t, last.Release(t.Context()))
+	third := Take(t, after, "job", time.Minute, redlock.Fenced())
 	if third.Token() <= last.Token() {
 		t.Errorf("token %d and then %d", last.Token(), third.Token())
 	}
-	if _, err := before.Attach(t.Context(), sent(t, again), time.Minute); !errors.Is(err, redlock.ErrNotHeld) {
-		t.Errorf("attached to another owner's lock: %v", err)
-	}
-	must(t, third.Verify(t.Context()))
-	must(t, third.Release(t.Context()))
-	if _, err := before.Attach(t.Context(), sent(t, again), time.Minute); !errors.Is(err, redlock.ErrNotHeld) {
-		t.Errorf("released: %v", err)
-	}
+	_, err := before.Attach(t.Context(), again, time.Minute)
+	Is(t, err, redlock.ErrNotHeld)
+	Must(t, third.Verify(t.Context()))
+	Must(t, third.Release(t.Context()))
+	_, err = before.Attach(t.Context(), again, time.Minute)
+	Is(t, err, redlock.ErrNotHeld)
 }
 
 func TestOnlyOneProcessCanAttach(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
-	lock, err := l.Acquire(t.Context(), "job", time.Minute, redlock.Fenced())
-	must(t, err)
-	h, err := lock.Handover()
-	must(t, err)
-	first, err := l.Attach(t.Context(), h, time.Minute)
-	must(t, err)
-	if _, err := l.Attach(t.Context(), h, time.Minute); !errors.Is(err, redlock.ErrNotHeld) {
-		t.Errorf("the second Attach: %v", err)
-	}
-	must(t, first.Verify(t.Context())) // which has taken nothing away
-	must(t, first.Release(t.Context()))
+	_, l := Started(t, 3)
+	lock := Take(t, l, "job", time.Minute, redlock.Fenced())
+	h := handover(t, lock)
+	first := attach(t, l, h, time.Minute)
+	_, err := l.Attach(t.Context(), h, time.Minute)
+	Is(t, err, redlock.ErrNotHeld)
+	Must(t, first.Verify(t.Context())) // which has taken nothing away
+	Must(t, first.Release(t.Context()))
 }
 
 func TestAttachFailsWithoutAQuorumThatHasTheLock(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
-	lock, err := l.Acquire(t.Context(), "job", time.Minute, redlock.Fenced())
-	must(t, err)
-	h, err := lock.Handover()
-	must(t, err)
-	for _, s := range servers[:2] {
-		must(t, s.Client().Del(t.Context(), "job").Err())
-	}
-	if _, err := l.Attach(t.Context(), h, time.Minute); !errors.Is(err, redlock.ErrNotHeld) {
-		t.Errorf("Attach: %v, want ErrNotHeld", err)
-	}
+	servers, l := Started(t, 3)
+	lock := Take(t, l, "job", time.Minute, redlock.Fenced())
+	h := handover(t, lock)
+	TellAll(t, servers[:2], "del", "job")
+	_, err := l.Attach(t.Context(), h, time.Minute)
+	Is(t, err, redlock.ErrNotHeld)
 }
 
 func TestNoTextShowsTheSecretOfAHandover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := memLocker(t, memmaster.New(3))
+		l := MemLocker(t, memmaster.New(3))
 		for what, opts := range map[string][]redlock.Option{"plain": nil, "shared": {redlock.Exclusive()}} {
 			lock, err := l.Acquire(t.Context(), what, time.Minute, opts...)
 			if err == nil {
 				if _, err := lock.Handover(); !errors.Is(err, redlock.ErrInvalid) || lock.Err() != nil {
 					t.Errorf("%s: %v, and then %v", what, err, lock.Err())
 				}
-				must(t, lock.Release(t.Context()))
+				Must(t, lock.Release(t.Context()))
 			}
 		}
-		lock, err := l.Acquire(t.Context(), "job", time.Minute, redlock.Fenced())
-		must(t, err)
+		lock := Take(t, l, "job", time.Minute, redlock.Fenced())
 		owner := lock.Owner()
 		secret := owner[strings.LastIndex(owner, "/")+1:]
-		h, err := lock.Handover()
-		must(t, err)
+		h := handover(t, lock)
 		type inside struct {
 			Shown  redlock.Handover
 			hidden redlock.Handover
@@ -142,7 +118,7 @@ func TestNoTextShowsTheSecretOfAHandover(t *testing.T) {
 			}
 		}
 		message, err := json.Marshal(map[string]string{"Shown": h.Secret()})
-		must(t, err)
+		Must(t, err)
 		var received inside
 		if err := json.Unmarshal(message, &received); err != nil || received.Shown.Secret() != h.Secret() {
 			t.Errorf("the other process has %v, %v", received.Shown, err)
@@ -150,9 +126,8 @@ func TestNoTextShowsTheSecretOfAHandover(t *testing.T) {
 		if h.Key() != "job" || h.Token() != lock.Token() {
 			t.Errorf("%v", h)
 		}
-		if _, err := lock.Handover(); !errors.Is(err, redlock.ErrNotHeld) {
-			t.Errorf("the second Handover: %v", err)
-		}
+		_, err = lock.Handover()
+		Is(t, err, redlock.ErrNotHeld)
 		for _, text := range []string{
 			"", "hunter2", "redlock-handover-3:", "redlock-handover-3:{}", `redlock-handover-3:{"key":"hunter2"}`,
 			`redlock-handover-3:{"key":"redlock:x","owner":"hunter2","token":1,"masters":["m"]}`,
@@ -167,25 +142,20 @@ func TestNoTextShowsTheSecretOfAHandover(t *testing.T) {
 				t.Errorf("%s: %v", text, err)
 			}
 		}
-		if _, err := l.Attach(t.Context(), redlock.Handover{}, time.Minute); !errors.Is(err, redlock.ErrInvalid) {
-			t.Errorf("Attach of an empty Handover: %v", err)
-		}
+		_, err = l.Attach(t.Context(), redlock.Handover{}, time.Minute)
+		Is(t, err, redlock.ErrInvalid)
 		if text := (redlock.Handover{}).Secret(); text != "" || (redlock.Handover{}).Key() != "" ||
 			(redlock.Handover{}).Token() != 0 {
 			t.Errorf("an empty Handover as text: %s", text)
 		}
-		if _, err := l.Attach(t.Context(), h, time.Minute,
-			redlock.MaxOutage(time.Second)); !errors.Is(err, redlock.ErrInvalid) {
-			t.Errorf("an option of waiting: %v", err)
-		}
-		pass(2 * time.Minute)
-		if _, err := l.Attach(t.Context(), h, time.Minute); !errors.Is(err, redlock.ErrNotHeld) {
-			t.Errorf("lapsed: %v", err)
-		}
+		_, err = l.Attach(t.Context(), h, time.Minute, redlock.MaxOutage(time.Second))
+		Is(t, err, redlock.ErrInvalid)
+		Pass(2 * time.Minute)
+		_, err = l.Attach(t.Context(), h, time.Minute)
+		Is(t, err, redlock.ErrNotHeld)
 		var none *redlock.Lock
-		if _, err := none.Handover(); !errors.Is(err, redlock.ErrNotHeld) {
-			t.Errorf("Handover of a nil lock: %v", err)
-		}
+		_, err = none.Handover()
+		Is(t, err, redlock.ErrNotHeld)
 	})
 }
 
@@ -264,29 +234,26 @@ func drawHanding(t *rapid.T) handing {
 func (s handing) play(t *testing.T) (faults []string, attached int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		t.Cleanup(func() { settle(10 * time.Second) }) // what is on its way to masters in the end
+		t.Cleanup(func() { Settle(10 * time.Second) }) // what is on its way to masters in the end
 		masters := memmaster.New(3)
 		const ttl = time.Second
-		rival := memLocker(t, masters)
+		rival := MemLocker(t, masters)
 		// so that it raises counters also where it is refused
-		first, err := rival.Acquire(t.Context(), key, ttl, redlock.Fenced())
-		must(t, err)
-		pass(time.Millisecond)
-		must(t, first.Release(t.Context()))
-		pass(time.Millisecond)
+		first := Take(t, rival, Key, ttl, redlock.Fenced())
+		Pass(time.Millisecond)
+		Must(t, first.Release(t.Context()))
+		Pass(time.Millisecond)
 		n := 0
 		var mu sync.Mutex
-		for _, m := range masters {
-			m.Behave(func(*single.Request) memmaster.Fate {
-				mu.Lock()
-				defer mu.Unlock()
-				n++
-				d := s.Delays[n%len(s.Delays)]
-				return memmaster.Fate{
-					Before: time.Duration(d[0]) * time.Millisecond, After: time.Duration(d[1]) * time.Millisecond,
-				}
-			})
-		}
+		masters.Behave(func(*single.Request) memmaster.Fate {
+			mu.Lock()
+			defer mu.Unlock()
+			n++
+			d := s.Delays[n%len(s.Delays)]
+			return memmaster.Fate{
+				Before: time.Duration(d[0]) * time.Millisecond, After: time.Duration(d[1]) * time.Millisecond,
+			}
+		})
 		h := &handedHolders{held: make(map[string]*redlock.Lock)}
 		opts := []redlock.Option{redlock.Fenced()}
 		if s.Renews {
@@ -296,12 +263,12 @@ func (s handing) play(t *testing.T) (faults []string, attached int) {
 		var all sync.WaitGroup
 		all.Go(func() {
 			for ctx.Err() == nil {
-				if lock, err := rival.TryAcquire(ctx, key, ttl, redlock.Fenced()); err == nil {
+				if lock, err := rival.TryAcquire(ctx, Key, ttl, redlock.Fenced()); err == nil {
 					h.took("rival", lock)
-					pass(50 * time.Millisecond)
+					Pass(50 * time.Millisecond)
 					_ = lock.Release(ctx)
 				}
-				pass(s.Rival)
+				Pass(s.Rival)
 			}
 		})
 		all.Go(func() {
@@ -309,10 +276,10 @@ func (s handing) play(t *testing.T) (faults []string, attached int) {
 				h.mu.Lock()
 				h.judgeLocked()
 				h.mu.Unlock()
-				pass(7 * time.Millisecond)
+				Pass(7 * time.Millisecond)
 			}
 		})
-		lock, err := memLocker(t, masters).Acquire(within(t, 20*time.Second), key, ttl, opts...)
+		lock, err := MemLocker(t, masters).Acquire(Within(t, 20*time.Second), Key, ttl, opts...)
 		pauses := s.Pauses
 		if err != nil { // masters may be so slow that nobody ever gets it
 			pauses, lock = nil, nil
@@ -320,16 +287,16 @@ func (s handing) play(t *testing.T) (faults []string, attached int) {
 			h.took("first", lock)
 		}
 		for round, pause := range pauses {
-			pass(pause)
+			Pass(pause)
 			handed, err := lock.Handover()
 			if err != nil {
 				break // it was lost before
 			}
 			won := make(chan *redlock.Lock, len(s.Attaches))
 			for i, after := range s.Attaches {
-				l := memLocker(t, masters)
+				l := MemLocker(t, masters)
 				all.Go(func() {
-					pass(after)
+					Pass(after)
 					next, err := l.Attach(ctx, handed, ttl, opts[1:]...)
 					if err == nil {
 						h.took(fmt.Sprintf("%d attached in round %d", i, round), next)
@@ -348,7 +315,7 @@ func (s handing) play(t *testing.T) (faults []string, attached int) {
 				break
 			}
 		}
-		pass(ttl)
+		Pass(ttl)
 		if lock != nil {
 			_ = lock.Release(ctx)
 		}
@@ -384,24 +351,14 @@ func TestAHandoverHasKeysAndValuesOfAnyBytes(t *testing.T) {
 		key string
 		opt redlock.Option
 	}{"value": {"job", redlock.Published("\xff\xfe")}, "key": {"job\xff", redlock.Fenced()}} {
-		t.Run(what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				masters := memmaster.New(3)
-				a, b := memLocker(t, masters), memLocker(t, masters)
-				lock, err := a.Acquire(t.Context(), c.key, time.Minute, c.opt)
-				must(t, err)
-				h, err := lock.Handover()
-				must(t, err)
-				got := sent(t, h)
-				if got.Key() != c.key {
-					t.Errorf("key %q became %q", c.key, got.Key())
-				}
-				next, err := b.Attach(t.Context(), got, time.Minute)
-				if err != nil {
-					t.Fatalf("attach: %v", err)
-				}
-				_ = next.Release(t.Context())
-			})
+		RunVirtual(t, what, func(t *testing.T) {
+			masters := memmaster.New(3)
+			a, b := MemLocker(t, masters), MemLocker(t, masters)
+			got := handover(t, Take(t, a, c.key, time.Minute, c.opt))
+			if got.Key() != c.key {
+				t.Errorf("key %q became %q", c.key, got.Key())
+			}
+			_ = attach(t, b, got, time.Minute).Release(t.Context())
 		})
 	}
 }
@@ -416,13 +373,12 @@ func TestALateRepairOfTheOldProcessDoesNotCount(t *testing.T) {
 
 func lateRepair(t *testing.T, handsOver bool) {
 	synctest.Test(t, func(t *testing.T) {
-		t.Cleanup(func() { settle(10 * time.Second) })
+		t.Cleanup(func() { Settle(10 * time.Second) })
 		masters := memmaster.New(3)
-		a, b, rival := memLocker(t, masters), memLocker(t, masters), memLocker(t, masters)
+		a, b, rival := MemLocker(t, masters), MemLocker(t, masters), MemLocker(t, masters)
 		const ttl = 20 * time.Second
-		lock, err := a.Acquire(t.Context(), "job", ttl, redlock.Fenced())
-		must(t, err)
-		pass(time.Millisecond) // until m3 has it, too
+		lock := Take(t, a, "job", ttl, redlock.Fenced())
+		Pass(time.Millisecond) // until m3 has it, too
 		masters[2].Forget()
 		masters[2].Behave(func(r *single.Request) memmaster.Fate {
 			if r.Repair {
@@ -430,28 +386,24 @@ func lateRepair(t *testing.T, handsOver bool) {
 			}
 			return memmaster.Fate{}
 		})
-		must(t, lock.Extend(t.Context(), ttl)) // repairs m3, slowly
-		pass(time.Second / 10)
+		Must(t, lock.Extend(t.Context(), ttl)) // repairs m3, slowly
+		Pass(time.Second / 10)
 		// m3 does not answer the new process for a while
-		masters[2].Behave(func(*single.Request) memmaster.Fate { return memmaster.Fate{Lost: true} })
+		masters[2].Behave(memmaster.Always(memmaster.Fate{Lost: true}))
 		next := lock
 		if handsOver {
-			h, err := lock.Handover()
-			must(t, err)
-			next, err = b.Attach(t.Context(), sent(t, h), ttl)
-			must(t, err)
+			next = attach(t, b, handover(t, lock), ttl)
 		} else {
-			must(t, lock.Extend(t.Context(), ttl))
+			Must(t, lock.Extend(t.Context(), ttl))
 		}
-		pass(2 * time.Second)
+		Pass(2 * time.Second)
 		masters[2].Behave(nil)
 		masters[0].Forget()
 		other, err := rival.TryAcquire(t.Context(), "job", time.Second, redlock.Fenced())
-		must(t, err)
-		must(t, other.Release(t.Context()))
-		pass(6 * time.Second)
-		err = next.Extend(t.Context(), ttl)
-		if err == nil {
+		Must(t, err)
+		Must(t, other.Release(t.Context()))
+		Pass(6 * time.Second)
+		if err := next.Extend(t.Context(), ttl); err == nil {
 			t.Errorf("the attached lock (token %d) is extended although another owner had the key (token %d) in "+
 				"between", next.Token(), other.Token())
 		}
@@ -463,12 +415,12 @@ func lateRepair(t *testing.T, handsOver bool) {
 func TestARepairInFlightKeepsItsMasterInDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(5)
-		a, b, d := memLocker(t, masters), memLocker(t, masters), memLocker(t, masters)
+		a, b, d := MemLocker(t, masters), MemLocker(t, masters), MemLocker(t, masters)
 		const ttl = 10 * time.Second
 		for _, m := range masters[3:] { // a failed attempt of a process that died
 			c := &single.Call{
 				Request: &single.Request{
-					Op: single.Acquire, Keys: []string{key}, Owner: "dead", TTL: 500 * time.Millisecond,
+					Op: single.Acquire, Keys: []string{Key}, Owner: "dead", TTL: 500 * time.Millisecond,
 				},
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -476,8 +428,8 @@ func TestARepairInFlightKeepsItsMasterInDoubt(t *testing.T) {
 			cancel()
 		}
 		began := time.Now()
-		at := func(s float64) { pass(time.Duration(s*float64(time.Second)) - time.Since(began)) }
-		lock := acquire(t, a, ttl, redlock.Fenced())
+		at := func(s float64) { Pass(time.Duration(s*float64(time.Second)) - time.Since(began)) }
+		lock := Acquire(t, a, ttl, redlock.Fenced())
 		at(1)
 		for _, m := range masters[3:] {
 			once := false
@@ -489,9 +441,9 @@ func TestARepairInFlightKeepsItsMasterInDoubt(t *testing.T) {
 				return memmaster.Fate{}
 			})
 		}
-		must(t, lock.Extend(t.Context(), ttl))
+		Must(t, lock.Extend(t.Context(), ttl))
 		at(3)
-		must(t, lock.Extend(t.Context(), ttl))
+		Must(t, lock.Extend(t.Context(), ttl))
 		at(4)
 		for i, m := range masters {
 			m.Behave(func(r *single.Request) memmaster.Fate {
@@ -503,11 +455,10 @@ func TestARepairInFlightKeepsItsMasterInDoubt(t *testing.T) {
 		}
 		_ = lock.Extend(t.Context(), ttl)
 		at(6)
-		h, err := lock.Handover()
-		must(t, err)
+		h := handover(t, lock)
 		at(14)
-		between := acquire(t, d, time.Second, redlock.Fenced())
-		must(t, between.Release(t.Context()))
+		between := Acquire(t, d, time.Second, redlock.Fenced())
+		Must(t, between.Release(t.Context()))
 		at(20)
 		on, err := b.Attach(t.Context(), h, ttl)
 		if err == nil {
@@ -528,38 +479,29 @@ func TestHazard109AnAttachThatCannotSucceedLeavesTheLock(t *testing.T) {
 		"joint, other masters": {3, 6, false}, "joint, one in common": {2, 5, false},
 		"joint, two in common": {1, 4, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				masters := memmaster.New(6)
-				lock, h := handedOver(t, masters[:3])
-				var asked atomic.Int64
-				for _, m := range masters {
-					m.Behave(func(*single.Request) memmaster.Fate { asked.Add(1); return memmaster.Fate{} })
+		RunVirtual(t, name, func(t *testing.T) {
+			masters := memmaster.New(6)
+			lock, h := handedOver(t, masters[:3])
+			var asked atomic.Int64
+			masters.Behave(func(*single.Request) memmaster.Fate { asked.Add(1); return memmaster.Fate{} })
+			l := MemJoint(t, masters[:3], masters[c.from:c.to])
+			next, err := l.Attach(t.Context(), h, handedTTL)
+			if c.attaches {
+				Must(t, err)
+				Must(t, next.Release(t.Context()))
+				return
+			}
+			if Is(t, err, redlock.ErrInvalid); asked.Load() != 0 ||
+				!strings.Contains(err.Error(), "m1:6379, m2:6379, m3:6379: they are no quorum of this Locker's "+
+					"new masters") {
+				t.Errorf("%d requests were sent, and the error is %v", asked.Load(), err)
+			}
+			for _, m := range masters[:3] {
+				if m.Owner("job") != lock.Owner() {
+					t.Errorf("%s has %q", m.Name(), m.Owner("job"))
 				}
-				l, err := redlock.NewJoint(memmaster.Masters(masters[:3]), memmaster.Masters(masters[c.from:c.to]),
-					redlock.Options{Clock: memmaster.NewClock(0)})
-				must(t, err)
-				closesAtLast(t, l)
-				next, err := l.Attach(t.Context(), sent(t, h), handedTTL)
-				if c.attaches {
-					must(t, err)
-					must(t, next.Release(t.Context()))
-					return
-				}
-				if is(t, err, redlock.ErrInvalid); asked.Load() != 0 ||
-					!strings.Contains(err.Error(), "m1:6379, m2:6379, m3:6379: they are no quorum of this Locker's "+
-						"new masters") {
-					t.Errorf("%d requests were sent, and the error is %v", asked.Load(), err)
-				}
-				for _, m := range masters[:3] {
-					if m.Owner("job") != lock.Owner() {
-						t.Errorf("%s has %q", m.Name(), m.Owner("job"))
-					}
-				}
-				next, err = memLocker(t, masters[:3]).Attach(t.Context(), sent(t, h), handedTTL)
-				must(t, err)
-				must(t, next.Release(t.Context()))
-			})
+			}
+			Must(t, attach(t, MemLocker(t, masters[:3]), h, handedTTL).Release(t.Context()))
 		})
 	}
 }
@@ -569,16 +511,9 @@ func TestAJointLockerHandsOverToEitherSet(t *testing.T) {
 	for _, to := range []int{0, 3} {
 		synctest.Test(t, func(t *testing.T) {
 			masters := memmaster.New(6)
-			joint, err := redlock.NewJoint(memmaster.Masters(masters[:3]), memmaster.Masters(masters[3:]),
-				redlock.Options{Clock: memmaster.NewClock(0)})
-			must(t, err)
-			closesAtLast(t, joint)
-			lock := acquire(t, joint, handedTTL, redlock.Fenced())
-			h, err := lock.Handover()
-			must(t, err)
-			next, err := memLocker(t, masters[to:to+3]).Attach(t.Context(), sent(t, h), handedTTL)
-			must(t, err)
-			must(t, next.Release(t.Context()))
+			lock := Acquire(t, MemJoint(t, masters[:3], masters[3:]), handedTTL, redlock.Fenced())
+			next := attach(t, MemLocker(t, masters[to:to+3]), handover(t, lock), handedTTL)
+			Must(t, next.Release(t.Context()))
 		})
 	}
 }

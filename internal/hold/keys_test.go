@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
 
 // heldKeys lists the keys that an owner holds on a server.
@@ -28,9 +29,8 @@ func heldKeys(tb testing.TB, s *redistest.Server, owner string) []string {
 }
 
 func TestSeveralKeysAreSortedAndTakenOnce(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
-	lock := take(t, l, "c", longTTL, redlock.AndKeys("a", "c", "b"), redlock.AndKeys("a", "d"))
+	servers, l := Started(t, 3)
+	lock := Take(t, l, "c", LongTTL, redlock.AndKeys("a", "c", "b"), redlock.AndKeys("a", "d"))
 	want := []string{"a", "b", "c", "d"}
 	if got := lock.Keys(); !slices.Equal(got, want) || lock.Key() != "a" {
 		t.Errorf("the lock is on %q, first %q", got, lock.Key())
@@ -40,28 +40,28 @@ func TestSeveralKeysAreSortedAndTakenOnce(t *testing.T) {
 		t.Errorf("a caller changed the lock's keys to %q", got)
 	}
 	for _, s := range servers {
-		redistest.Eventually(t, promptly, func() bool { return slices.Equal(heldKeys(t, s, lock.Owner()), want) },
+		redistest.Eventually(t, Promptly, func() bool { return slices.Equal(heldKeys(t, s, lock.Owner()), want) },
 			"all keys on every master")
 	}
-	must(t, lock.Extend(t.Context(), 2*longTTL))
-	must(t, lock.Verify(t.Context()))
+	Must(t, lock.Extend(t.Context(), 2*LongTTL))
+	Must(t, lock.Verify(t.Context()))
 	for _, k := range want {
-		is(t, try(t, l, k), redlock.ErrHeld)
+		Is(t, Try(t, l, k), redlock.ErrHeld)
 	}
-	give(t, lock)
+	Give(t, lock)
 	for _, s := range servers {
-		redistest.Eventually(t, promptly, func() bool { return s.Client().DBSize(t.Context()).Val() == 0 },
+		redistest.Eventually(t, Promptly, func() bool { return s.Client().DBSize(t.Context()).Val() == 0 },
 			"all keys to go")
 	}
 }
 
 func TestAConflictOnOneOfSeveralKeysNamesIt(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
-	held := take(t, a, "invoice:9", longTTL)
-	everywhere(t, servers, held)
-	_, err := b.TryAcquire(t.Context(), "order:1", longTTL, redlock.AndKeys("invoice:9", "stock:3"))
-	is(t, err, redlock.ErrHeld)
+	a, b := Dial(t, servers, redlock.Options{}), Dial(t, servers, redlock.Options{})
+	held := Take(t, a, "invoice:9", LongTTL)
+	Everywhere(t, servers, held)
+	_, err := b.TryAcquire(t.Context(), "order:1", LongTTL, redlock.AndKeys("invoice:9", "stock:3"))
+	Is(t, err, redlock.ErrHeld)
 	q, ok := errors.AsType[*redlock.QuorumError](err)
 	if !ok {
 		t.Fatalf("%T", err)
@@ -81,49 +81,45 @@ func TestAConflictOnOneOfSeveralKeysNamesIt(t *testing.T) {
 		}
 	}
 	for _, s := range servers { // none is left
-		redistest.Eventually(t, promptly, func() bool { return s.Client().DBSize(t.Context()).Val() == 1 },
+		redistest.Eventually(t, Promptly, func() bool { return s.Client().DBSize(t.Context()).Val() == 1 },
 			"the other keys to stay free")
 	}
-	give(t, held)
+	Give(t, held)
 }
 
 // On two of three masters one key is another's, on each another key: no master may keep a part.
 func TestSeveralKeysAreHeldByAQuorumOrNotAtAll(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
-	must(t, servers[0].Client().Set(t.Context(), "a", "other", longTTL).Err())
-	lock := take(t, l, "a", longTTL, redlock.AndKeys("b")) // on the other two
+	servers, l := Started(t, 3)
+	Must(t, servers[0].Client().Set(t.Context(), "a", "other", LongTTL).Err())
+	lock := Take(t, l, "a", LongTTL, redlock.AndKeys("b")) // on the other two
 	if got := heldKeys(t, servers[0], lock.Owner()); len(got) != 0 {
 		t.Errorf("the master that refused has %q", got)
 	}
-	give(t, lock)
-	must(t, servers[1].Client().Set(t.Context(), "b", "another", longTTL).Err())
-	_, err := l.TryAcquire(t.Context(), "a", longTTL, redlock.AndKeys("b"))
-	is(t, err, redlock.ErrHeld)
+	Give(t, lock)
+	Must(t, servers[1].Client().Set(t.Context(), "b", "another", LongTTL).Err())
+	_, err := l.TryAcquire(t.Context(), "a", LongTTL, redlock.AndKeys("b"))
+	Is(t, err, redlock.ErrHeld)
 	for i, want := range []int{1, 1, 0} {
-		redistest.Eventually(t, promptly, func() bool {
+		redistest.Eventually(t, Promptly, func() bool {
 			return servers[i].Client().DBSize(t.Context()).Val() == int64(want)
 		}, "nothing of the failed attempt to be left")
 	}
 }
 
 func TestAnExtensionOfSeveralKeysNeedsAllOfThem(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
-	lock := take(t, l, "a", longTTL, redlock.AndKeys("b"))
-	everywhere(t, servers, lock)
-	for _, s := range servers[:2] {
-		must(t, s.Client().Set(t.Context(), "b", "thief", longTTL).Err())
-	}
-	is(t, lock.Verify(t.Context()), redlock.ErrNotHeld)
-	err := lock.Extend(t.Context(), longTTL)
-	is(t, err, redlock.ErrNotHeld)
+	servers, l := Started(t, 3)
+	lock := Take(t, l, "a", LongTTL, redlock.AndKeys("b"))
+	Everywhere(t, servers, lock)
+	TellAll(t, servers[:2], "set", "b", "thief", "px", LongTTL.Milliseconds())
+	Is(t, lock.Verify(t.Context()), redlock.ErrNotHeld)
+	err := lock.Extend(t.Context(), LongTTL)
+	Is(t, err, redlock.ErrNotHeld)
 	if !strings.Contains(err.Error(), `"b"`) {
 		t.Errorf("%v does not name the key", err)
 	}
-	is(t, lock.Err(), redlock.ErrNotHeld)
+	Is(t, lock.Err(), redlock.ErrNotHeld)
 	for _, s := range servers {
-		redistest.Eventually(t, promptly, func() bool { return len(heldKeys(t, s, lock.Owner())) == 0 },
+		redistest.Eventually(t, Promptly, func() bool { return len(heldKeys(t, s, lock.Owner())) == 0 },
 			"what is left to be released")
 	}
 	if got := servers[0].Client().Get(t.Context(), "b").Val(); got != "thief" {
@@ -138,9 +134,9 @@ func TestOverlappingKeysInAnyOrderDoNotDeadlock(t *testing.T) {
 	var inside [4]sync.Mutex
 	var all sync.WaitGroup
 	const lockers, cycles = 6, 25
-	ctx := within(t, 60*time.Second)
+	ctx := Within(t, 60*time.Second)
 	for i := range lockers {
-		l := dial(t, servers, redlock.Options{})
+		l := Dial(t, servers, redlock.Options{})
 		all.Go(func() {
 			for n := range cycles {
 				mine := rand.Perm(len(names))[:2+n%2]
@@ -172,16 +168,15 @@ func TestOverlappingKeysInAnyOrderDoNotDeadlock(t *testing.T) {
 }
 
 func TestTheNumberOfKeysIsBounded(t *testing.T) {
-	servers := redistest.StartN(t, 1)
-	l := dial(t, servers, redlock.Options{})
+	servers, l := Started(t, 1)
 	many := make([]string, 1024)
 	for i := range many {
 		many[i] = fmt.Sprint("key", i)
 	}
-	lock := take(t, l, many[0], longTTL, redlock.AndKeys(many[1:]...))
+	lock := Take(t, l, many[0], LongTTL, redlock.AndKeys(many[1:]...))
 	if n := servers[0].Client().DBSize(t.Context()).Val(); n != int64(len(many)) {
 		t.Errorf("%d keys are held, want %d", n, len(many))
 	}
-	give(t, lock)
-	is(t, try(t, l, "one more", redlock.AndKeys(many...)), redlock.ErrInvalid)
+	Give(t, lock)
+	Is(t, Try(t, l, "one more", redlock.AndKeys(many...)), redlock.ErrInvalid)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/redlocktest"
 )
 
@@ -14,22 +15,22 @@ import (
 func abandoned(t *testing.T, lose bool) *redlock.Lock {
 	t.Helper()
 	masters := redlocktest.New(t, redlocktest.Count(3))
-	lock := acquire(t, masters.Locker(t, redlock.Options{}), 10*time.Second)
+	lock := Acquire(t, masters.Locker(t, redlock.Options{}), 10*time.Second)
 	if lose {
-		masters.Lose(key)
+		masters.Lose(Key)
 	}
 	masters.SlowDown(20 * time.Millisecond)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	is(t, lock.Extend(ctx, time.Minute), context.DeadlineExceeded)
-	must(t, lock.Err())
-	settle(time.Second)
+	Is(t, lock.Extend(ctx, time.Minute), context.DeadlineExceeded)
+	Must(t, lock.Err())
+	Settle(time.Second)
 	return lock
 }
 
 func TestAnExtensionWhoseCallerHasGoneStillFindsALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		is(t, abandoned(t, true).Err(), redlock.ErrNotHeld)
+		Is(t, abandoned(t, true).Err(), redlock.ErrNotHeld)
 	})
 }
 
@@ -39,22 +40,22 @@ func TestAnExtensionWhoseCallerHasGoneStillExtends(t *testing.T) {
 		if left := lock.Remaining(); left < 50*time.Second {
 			t.Errorf("the masters keep the key for a minute, and the lock has %v left", left)
 		}
-		must(t, lock.Release(t.Context()))
+		Must(t, lock.Release(t.Context()))
 	})
 }
 
 func TestALockIsOverOnceVerifyHasFoundItLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := redlocktest.New(t, redlocktest.Count(3))
-		lock := acquire(t, masters.Locker(t, redlock.Options{}), longTTL)
-		settle(time.Second) // all three have the key
+		lock := Acquire(t, masters.Locker(t, redlock.Options{}), LongTTL)
+		Settle(time.Second) // all three have the key
 		masters[0].Stop()
-		masters[1].Lose(key)
-		is(t, lock.Verify(t.Context()), redlock.ErrNoQuorum) // one has it, and one does not answer
-		must(t, lock.Err())
-		masters[2].Lose(key)
-		is(t, lock.Verify(t.Context()), redlock.ErrNotHeld)
-		is(t, lock.Err(), redlock.ErrNotHeld)
+		masters[1].Lose(Key)
+		Is(t, lock.Verify(t.Context()), redlock.ErrNoQuorum) // one has it, and one does not answer
+		Must(t, lock.Err())
+		masters[2].Lose(Key)
+		Is(t, lock.Verify(t.Context()), redlock.ErrNotHeld)
+		Is(t, lock.Err(), redlock.ErrNotHeld)
 		<-lock.Done()
 	})
 }

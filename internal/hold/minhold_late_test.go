@@ -1,63 +1,49 @@
 package hold_test
 
 import (
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/memmaster"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
 // freeAfter takes a lock with a MinHold of 2 s and a ttl of 10 s, and releases it early. It returns the time from the
 // acquisition until another owner gets the key.
 func freeAfter(t *testing.T,
-	before, release func(t *testing.T, masters []*memmaster.Master, lock *redlock.Lock),
+	before, release func(t *testing.T, masters memmaster.Masters, lock *redlock.Lock),
 ) (took time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(3)
-		l, began := memLocker(t, masters), time.Now()
-		lock, err := l.Acquire(t.Context(), "job", 10*time.Second, redlock.MinHold(2*time.Second))
-		must(t, err)
-		pass(time.Millisecond)
+		l, began := MemLocker(t, masters), time.Now()
+		lock := Take(t, l, "job", 10*time.Second, redlock.MinHold(2*time.Second))
+		Pass(time.Millisecond)
 		before(t, masters, lock)
 		_ = lock.Release(t.Context())
 		release(t, masters, lock)
-		next, err := memLocker(t, masters).Acquire(t.Context(), "job", 10*time.Second)
-		must(t, err)
+		next, err := MemLocker(t, masters).Acquire(t.Context(), "job", 10*time.Second)
+		Must(t, err)
 		took = time.Since(began)
-		must(t, next.Release(t.Context()))
+		Must(t, next.Release(t.Context()))
 	})
 	return took
 }
 
-func behave(masters []*memmaster.Master, op single.Op, fate memmaster.Fate) {
-	for _, m := range masters {
-		m.Behave(func(r *single.Request) memmaster.Fate {
-			if r.Op == op {
-				return fate
-			}
-			return memmaster.Fate{}
-		})
-	}
-}
-
 // A request that was sent under the lock may arrive when the key is only kept. Then it must not prolong the key.
 func TestALateExtensionDoesNotProlongAKeptKey(t *testing.T) {
-	took := freeAfter(t, func(t *testing.T, masters []*memmaster.Master, lock *redlock.Lock) {
-		behave(masters, single.Extend, memmaster.Fate{Before: 1500 * time.Millisecond})
-		if err := lock.Extend(t.Context(), 10*time.Second); !errors.Is(err, redlock.ErrNoQuorum) {
-			t.Errorf("extend: %v", err)
-		}
-	}, func(t *testing.T, masters []*memmaster.Master, lock *redlock.Lock) {
-		pass(time.Millisecond)
+	took := freeAfter(t, func(t *testing.T, masters memmaster.Masters, lock *redlock.Lock) {
+		masters.Behave(memmaster.On(single.Extend, memmaster.Fate{Before: 1500 * time.Millisecond}))
+		Is(t, lock.Extend(t.Context(), 10*time.Second), redlock.ErrNoQuorum)
+	}, func(t *testing.T, masters memmaster.Masters, lock *redlock.Lock) {
+		Pass(time.Millisecond)
 		if masters[0].Owner("job") == lock.Owner() || masters[0].Owner("job") == "" {
 			t.Errorf("the kept key's owner is %q", masters[0].Owner("job"))
 		}
-		behave(masters, single.Extend, memmaster.Fate{})
+		masters.Behave(nil)
 	})
 	if took < 2*time.Second || took > 2500*time.Millisecond {
 		t.Errorf("MinHold 2s, and another owner has the key after %v", took)
@@ -72,11 +58,11 @@ func TestAReleaseThatKeepsItsKeysIsAskedForAgain(t *testing.T) {
 		"when that is over":         {4 * time.Second, 4 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			took := freeAfter(t, func(_ *testing.T, masters []*memmaster.Master, _ *redlock.Lock) {
-				behave(masters, single.Release, memmaster.Fate{Lost: true})
-			}, func(_ *testing.T, masters []*memmaster.Master, _ *redlock.Lock) {
-				pass(c.lost - 500*time.Millisecond) // which Release has taken
-				behave(masters, single.Release, memmaster.Fate{})
+			took := freeAfter(t, func(_ *testing.T, masters memmaster.Masters, _ *redlock.Lock) {
+				masters.Behave(memmaster.On(single.Release, memmaster.Fate{Lost: true}))
+			}, func(_ *testing.T, masters memmaster.Masters, _ *redlock.Lock) {
+				Pass(c.lost - 500*time.Millisecond) // which Release has taken
+				masters.Behave(nil)
 			})
 			if took < c.want || took > c.want+time.Second {
 				t.Errorf("another owner has the key after %v, want %v", took, c.want)

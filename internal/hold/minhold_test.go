@@ -2,7 +2,6 @@ package hold_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,22 +10,17 @@ import (
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/memmaster"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
 func TestAReleasedLockKeepsItsKeysForMinHold(t *testing.T) {
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
-	lock, err := l.Acquire(t.Context(), "a", 10*time.Minute, redlock.AndKeys("b"), redlock.MinHold(time.Minute))
-	must(t, err)
-	must(t, lock.Release(t.Context()))
-	if err := lock.Err(); !errors.Is(err, redlock.ErrNotHeld) {
-		t.Errorf("after Release, Lock.Err returns %v", err)
-	}
+	servers, l := Started(t, 3)
+	lock := Take(t, l, "a", 10*time.Minute, redlock.AndKeys("b"), redlock.MinHold(time.Minute))
+	Must(t, lock.Release(t.Context()))
+	Is(t, lock.Err(), redlock.ErrNotHeld)
 	for _, key := range []string{"a", "b"} {
-		if _, err := l.TryAcquire(t.Context(), key, time.Minute); !errors.Is(err, redlock.ErrHeld) {
-			t.Errorf("%s is free: %v", key, err)
-		}
+		Is(t, Try(t, l, key), redlock.ErrHeld)
 		for _, s := range servers { // that a straggler has reached, too
 			redistest.Eventually(t, 10*time.Second, func() bool {
 				left := s.Client().PTTL(t.Context(), key).Val()
@@ -41,9 +35,8 @@ func TestAReleasedLockKeepsItsKeysForMinHold(t *testing.T) {
 		"of a shared":    {redlock.MinHold(time.Second), redlock.Shared()},
 		"of a reentrant": {redlock.MinHold(time.Second), redlock.Reentrant("me")},
 	} {
-		if _, err := l.TryAcquire(t.Context(), "c", time.Minute, opts...); !errors.Is(err, redlock.ErrInvalid) {
-			t.Errorf("MinHold of %s: %v", what, err)
-		}
+		_, err := l.TryAcquire(t.Context(), "c", time.Minute, opts...)
+		Refused(t, what, err)
 	}
 }
 
@@ -60,47 +53,40 @@ func TestAKeptKeyIsFreeWhenMinHoldIsOver(t *testing.T) {
 		{"renewed and released early", 0, false, least},
 		{"no release arrives", 100 * time.Millisecond, true, 10 * time.Second},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				masters := memmaster.New(3)
-				start := time.Now()
-				if c.lost {
-					for _, m := range masters {
-						m.Behave(func(r *single.Request) memmaster.Fate {
-							return memmaster.Fate{Lost: r.Op == single.Release && time.Since(start) < 10*time.Second}
-						})
-					}
-				}
-				l, began := memLocker(t, masters), time.Now()
-				lock, err := l.Acquire(t.Context(), "job", 10*time.Second, redlock.MinHold(least), redlock.AutoRenew())
-				must(t, err)
-				pass(c.works)
-				if err := lock.Release(t.Context()); (err != nil) != c.lost {
-					t.Errorf("Release: %v", err)
-				}
-				next, err := l.Acquire(t.Context(), "job", 10*time.Second)
-				must(t, err)
-				took := time.Since(began)
-				must(t, next.Release(t.Context()))
-				if took < c.want || took > c.want+500*time.Millisecond {
-					t.Errorf("the next acquisition came after %v, want %v", took, c.want)
-				}
-			})
+		RunVirtual(t, c.name, func(t *testing.T) {
+			masters := memmaster.New(3)
+			start := time.Now()
+			if c.lost {
+				masters.Behave(func(r *single.Request) memmaster.Fate {
+					return memmaster.Fate{Lost: r.Op == single.Release && time.Since(start) < 10*time.Second}
+				})
+			}
+			l, began := MemLocker(t, masters), time.Now()
+			lock := Take(t, l, "job", 10*time.Second, redlock.MinHold(least), redlock.AutoRenew())
+			Pass(c.works)
+			if err := lock.Release(t.Context()); (err != nil) != c.lost {
+				t.Errorf("Release: %v", err)
+			}
+			next, err := l.Acquire(t.Context(), "job", 10*time.Second)
+			Must(t, err)
+			took := time.Since(began)
+			Must(t, next.Release(t.Context()))
+			if took < c.want || took > c.want+500*time.Millisecond {
+				t.Errorf("the next acquisition came after %v, want %v", took, c.want)
+			}
 		})
 	}
 }
 
 func TestHeldListsTheLocksThatAreHeldNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := memLocker(t, memmaster.New(3))
+		l := MemLocker(t, memmaster.New(3))
 		if held := l.Held(); len(held) != 0 {
 			t.Errorf("no lock is held, and Held returns %+v", held)
 		}
-		other, err := l.Acquire(t.Context(), "z", 9*time.Second)
-		must(t, err)
-		lock, err := l.Acquire(t.Context(), "a", 9*time.Second, redlock.Fenced(), redlock.AutoRenew())
-		must(t, err)
-		pass(4 * time.Second)
+		other := Take(t, l, "z", 9*time.Second)
+		lock := Take(t, l, "a", 9*time.Second, redlock.Fenced(), redlock.AutoRenew())
+		Pass(4 * time.Second)
 		held := l.Held()
 		if len(held) != 2 || strings.Join(held[0].Keys, ",") != "a" || held[1].Keys[0] != "z" ||
 			held[0].ID != lock.ID() ||
@@ -108,11 +94,11 @@ func TestHeldListsTheLocksThatAreHeldNow(t *testing.T) {
 			time.Since(held[0].Since) != 4*time.Second {
 			t.Errorf("%+v", held)
 		}
-		pass(6 * time.Second)
+		Pass(6 * time.Second)
 		if held := l.Held(); len(held) != 1 || held[0].Keys[0] != "a" {
 			t.Errorf("after the other's end: %+v", held)
 		}
-		must(t, lock.Release(t.Context()))
+		Must(t, lock.Release(t.Context()))
 		_ = other.Release(t.Context())
 		if held := l.Held(); len(held) != 0 {
 			t.Errorf("in the end: %+v", held)
@@ -142,26 +128,22 @@ func TestMinHoldLastsBeyondTheGrace(t *testing.T) {
 			do(t, l, redlock.MaxRenewals(1), redlock.Grace(10*time.Second), redlock.MinHold(19*time.Second))
 		}, 19 * time.Second},
 		"a lock until its Grace": {func(t *testing.T, l *redlock.Locker) {
-			lock, err := l.Acquire(t.Context(), "job", 10*time.Second, redlock.MinHold(9*time.Second),
-				redlock.Grace(5*time.Second))
-			must(t, err)
+			lock := Take(t, l, "job", 10*time.Second, redlock.MinHold(9*time.Second), redlock.Grace(5*time.Second))
 			<-lock.Done()
 			_ = lock.Release(t.Context())
 		}, 9 * time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				masters := memmaster.New(3)
-				began := time.Now()
-				go c.holds(t, memLocker(t, masters))
-				pass(time.Second)
-				next, err := memLocker(t, masters).Acquire(t.Context(), "job", 10*time.Second)
-				must(t, err)
-				if took := time.Since(began); took < c.min {
-					t.Errorf("MinHold %v, and another owner has the key after %v", c.min, took)
-				}
-				must(t, next.Release(t.Context()))
-			})
+		RunVirtual(t, name, func(t *testing.T) {
+			masters := memmaster.New(3)
+			began := time.Now()
+			go c.holds(t, MemLocker(t, masters))
+			Pass(time.Second)
+			next, err := MemLocker(t, masters).Acquire(t.Context(), "job", 10*time.Second)
+			Must(t, err)
+			if took := time.Since(began); took < c.min {
+				t.Errorf("MinHold %v, and another owner has the key after %v", c.min, took)
+			}
+			Must(t, next.Release(t.Context()))
 		})
 	}
 }
@@ -170,13 +152,13 @@ func TestALateRequestDoesNotProlongMinHold(t *testing.T) {
 	for _, least := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			masters := memmaster.New(3)
-			l, other := memLocker(t, masters), memLocker(t, masters)
+			l, other := MemLocker(t, masters), MemLocker(t, masters)
 			var opts []redlock.Option
 			if least {
 				opts = append(opts, redlock.MinHold(15*time.Second))
 			}
 			began := time.Now()
-			lock := acquire(t, l, time.Minute, opts...)
+			lock := Acquire(t, l, time.Minute, opts...)
 			for _, m := range masters {
 				first := true
 				m.Behave(func(r *single.Request) memmaster.Fate {
@@ -192,8 +174,8 @@ func TestALateRequestDoesNotProlongMinHold(t *testing.T) {
 				})
 			}
 			_ = lock.Release(t.Context())
-			_, err := other.Acquire(t.Context(), key, time.Second)
-			must(t, err)
+			_, err := other.Acquire(t.Context(), Key, time.Second)
+			Must(t, err)
 			if took := time.Since(began); took > 25*time.Second {
 				t.Errorf("MinHold(15s) %t: the first release is read at 20s; the next holder has it after %v", least,
 					took)
@@ -206,11 +188,11 @@ func TestALateRequestDoesNotProlongMinHold(t *testing.T) {
 func TestAnAcquisitionThatEntersAgainCannotKeepTheKey(t *testing.T) {
 	for _, kind := range []redlock.Option{redlock.Exclusive(), redlock.Reentrant("job-1")} {
 		synctest.Test(t, func(t *testing.T) {
-			l := memLocker(t, memmaster.New(3))
-			outer := acquire(t, l, time.Minute, kind)
-			_, err := l.Acquire(outer.Context(t.Context()), key, longTTL, redlock.MinHold(time.Second))
-			is(t, err, redlock.ErrAlreadyHeld)
-			must(t, outer.Release(t.Context()))
+			l := MemLocker(t, memmaster.New(3))
+			outer := Acquire(t, l, time.Minute, kind)
+			_, err := l.Acquire(outer.Context(t.Context()), Key, LongTTL, redlock.MinHold(time.Second))
+			Is(t, err, redlock.ErrAlreadyHeld)
+			Must(t, outer.Release(t.Context()))
 		})
 	}
 }

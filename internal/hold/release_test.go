@@ -7,20 +7,20 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
 // A release waits behind an extension that is not answered, so the masters' answers to it end after it was decided.
 func TestARepeatedReleaseReturnsTheSameAfterLateReplies(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		lock := acquire(t, masters.Locker(t, redlock.Options{}), longTTL)
-		masters.Behave(func(*single.Request) act { return act{Lost: true} })
-		ctx := within(t, time.Millisecond)
-		is(t, lock.Extend(ctx, longTTL), context.DeadlineExceeded)
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
+		lock := Acquire(t, masters.Locker(t, redlock.Options{}), LongTTL)
+		masters.Behave(func(*single.Request) Act { return Act{Lost: true} })
+		Is(t, lock.Extend(Within(t, time.Millisecond), LongTTL), context.DeadlineExceeded)
 		err := lock.Release(t.Context())
-		onlyIs(t, err, redlock.ErrNoQuorum)
+		OnlyIs(t, err, redlock.ErrNoQuorum)
 		said := err.Error()
-		settle(5 * time.Second)
+		Settle(5 * time.Second)
 		if again := lock.Release(t.Context()); again == nil || again.Error() != said {
 			t.Errorf("the second release returned %v, the first returned %v", again, said)
 		}
@@ -30,23 +30,22 @@ func TestARepeatedReleaseReturnsTheSameAfterLateReplies(t *testing.T) {
 
 // The process ends before it could ask again: Close reports it, no more requests are sent, and the ttl ends the key.
 func TestAReleaseThatIsNotConfirmedLapsesByItsTTLWhenTheProcessEnds(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		const ttl = 30 * time.Second
 		l, other := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
-		lock := acquire(t, l, ttl)
+		lock := Acquire(t, l, ttl)
 		extended := time.Now().Add(10 * time.Second)
-		settle(10 * time.Second)
-		must(t, lock.Extend(t.Context(), ttl))
-		masters.Behave(on(single.Release, act{Lost: true}))
-		is(t, lock.Release(t.Context()), redlock.ErrNoQuorum)
-		ctx := within(t, time.Second)
-		is(t, l.Close(ctx), context.DeadlineExceeded)
+		Settle(10 * time.Second)
+		Must(t, lock.Extend(t.Context(), ttl))
+		masters.Behave(On(single.Release, Act{Lost: true}))
+		Is(t, lock.Release(t.Context()), redlock.ErrNoQuorum)
+		Is(t, l.Close(Within(t, time.Second)), context.DeadlineExceeded)
 		masters.Behave(nil)
-		settle(time.Until(extended.Add(ttl - time.Second)))
-		_, err := other.TryAcquire(t.Context(), key, longTTL)
-		is(t, err, redlock.ErrHeld)
-		settle(2 * time.Second)
-		must(t, acquire(t, other, longTTL).Release(t.Context()))
+		Settle(time.Until(extended.Add(ttl - time.Second)))
+		_, err := other.TryAcquire(t.Context(), Key, LongTTL)
+		Is(t, err, redlock.ErrHeld)
+		Settle(2 * time.Second)
+		Must(t, Acquire(t, other, LongTTL).Release(t.Context()))
 	})
 }
 
@@ -69,19 +68,19 @@ func (stops) Value(any) any { return nil }
 // Release ends the contexts of the hold first and then sends its request. A second caller of Release waits for the
 // result of the first, and other methods do not wait.
 func TestASecondReleaseWaitsForTheFirst(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		lock := acquire(t, masters.Locker(t, redlock.Options{}), longTTL)
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
+		lock := Acquire(t, masters.Locker(t, redlock.Options{}), LongTTL)
 		second := make(chan error, 1)
 		lock.Context(stops{t.Context(), func() {
 			go func() { second <- lock.Release(t.Context()) }()
 			synctest.Wait()
-			is(t, lock.Err(), redlock.ErrNotHeld)
+			Is(t, lock.Err(), redlock.ErrNotHeld)
 			if n := masters.Holders(lock.Owner()); n != 3 || len(second) != 0 {
 				t.Errorf("%d masters have the key, and %d releases have returned", n, len(second))
 			}
 		}})
-		must(t, lock.Release(t.Context()))
-		must(t, <-second)
+		Must(t, lock.Release(t.Context()))
+		Must(t, <-second)
 		synctest.Wait() // a quorum was enough for them
 		if n := masters.Holders(lock.Owner()); n != 0 {
 			t.Errorf("%d masters have the key after the release", n)

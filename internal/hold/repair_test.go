@@ -7,34 +7,33 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
 // repairs is a behaviour that holds for repairs.
-func repairs(a act) func(*single.Request) act {
-	return func(r *single.Request) act {
+func repairs(a Act) func(*single.Request) Act {
+	return func(r *single.Request) Act {
 		if r.Repair {
 			return a
 		}
-		return act{}
+		return Act{}
 	}
 }
 
 // mended makes a lock on five masters, of which the given number have lost the key.
 func mended(
-	t *testing.T, lost int, do func(t *testing.T, lock *redlock.Lock, masters fakes), opts ...redlock.Option,
+	t *testing.T, lost int, do func(t *testing.T, lock *redlock.Lock, masters Fakes), opts ...redlock.Option,
 ) {
 	t.Helper()
-	bubble(t, 5, func(t *testing.T, masters fakes) {
-		lock := acquire(t, masters.Locker(t, redlock.Options{}), longTTL, opts...)
-		settle(time.Millisecond)
+	Bubble(t, 5, func(t *testing.T, masters Fakes) {
+		lock := Acquire(t, masters.Locker(t, redlock.Options{}), LongTTL, opts...)
+		Settle(time.Millisecond)
 		masters[:lost].Forget()
 		do(t, lock, masters)
 		_ = lock.Release(t.Context())
-		settle(longTTL)
-		if n := masters.Holders(""); n != 0 {
-			t.Errorf("%d masters have the key after its release", n)
-		}
+		Settle(LongTTL)
+		masters.AllFree(t)
 	})
 }
 
@@ -42,13 +41,13 @@ func mended(
 // It returns the error of the next extension.
 func lostUnseen(t *testing.T) (err error) {
 	t.Helper()
-	mended(t, 3, func(t *testing.T, lock *redlock.Lock, masters fakes) {
+	mended(t, 3, func(t *testing.T, lock *redlock.Lock, masters Fakes) {
 		for _, m := range masters[1:3] {
-			m.Behave(on(single.Extend, act{Lost: true}))
+			m.Behave(On(single.Extend, Act{Lost: true}))
 		}
-		is(t, lock.Extend(t.Context(), longTTL), redlock.ErrNoQuorum)
+		Is(t, lock.Extend(t.Context(), LongTTL), redlock.ErrNoQuorum)
 		masters.Behave(nil)
-		err = lock.Extend(t.Context(), longTTL)
+		err = lock.Extend(t.Context(), LongTTL)
 	})
 	return err
 }
@@ -56,62 +55,62 @@ func lostUnseen(t *testing.T) (err error) {
 // A majority had lost the key. So an extension must not win by keys that an earlier extension set again, although the
 // earlier one was not decided.
 func TestKeysThatAFailedExtensionSetDoNotCount(t *testing.T) {
-	is(t, lostUnseen(t), redlock.ErrNotHeld)
+	Is(t, lostUnseen(t), redlock.ErrNotHeld)
 }
 
 // A vote of an extension that was won comes late, and the next extension is not decided yet: it may still fail, because
 // a majority has lost the key. So the late vote must not repair the masters where only the next one has found that.
 func TestALateVoteRepairsNothingThatALaterExtensionHasFound(t *testing.T) {
-	mended(t, 0, func(t *testing.T, lock *redlock.Lock, masters fakes) {
+	mended(t, 0, func(t *testing.T, lock *redlock.Lock, masters Fakes) {
 		var asked atomic.Int32
-		masters[4].Behave(func(r *single.Request) act {
+		masters[4].Behave(func(r *single.Request) Act {
 			if r.Op == single.Extend && asked.Add(1) > 1 {
-				return act{Lost: true}
+				return Act{Lost: true}
 			}
-			return act{After: 50 * time.Millisecond}
+			return Act{After: 50 * time.Millisecond}
 		})
-		must(t, lock.Extend(t.Context(), longTTL)) // by the others
-		settle(time.Millisecond)
+		Must(t, lock.Extend(t.Context(), LongTTL)) // by the others
+		Settle(time.Millisecond)
 		masters[2:4].Forget()
-		masters[1].Behave(on(single.Extend, act{Lost: true}))
-		is(t, lock.Extend(t.Context(), longTTL), redlock.ErrNoQuorum)
+		masters[1].Behave(On(single.Extend, Act{Lost: true}))
+		Is(t, lock.Extend(t.Context(), LongTTL), redlock.ErrNoQuorum)
 		if n := masters[2:4].Holders(lock.Owner()); n != 0 {
 			t.Errorf("%d masters got the key back, and no extension was won after the loss", n)
 		}
-		settle(time.Millisecond)
+		Settle(time.Millisecond)
 		masters.Behave(nil)
 		masters[1].Forget()
 		masters[4].Forget()
-		is(t, lock.Extend(t.Context(), longTTL), redlock.ErrNotHeld)
+		Is(t, lock.Extend(t.Context(), LongTTL), redlock.ErrNotHeld)
 	})
 }
 
 // A repair without an answer may have been done just now, so its key is no vote for the time before. When the other
 // masters have confirmed the lock without that vote, the key is a vote again.
 func TestARepairWithoutAnAnswerCountsWhenTheOthersHaveConfirmed(t *testing.T) {
-	extendAfter := func(answer act, confirmed bool) (err error) {
-		mended(t, 1, func(t *testing.T, lock *redlock.Lock, masters fakes) {
+	extendAfter := func(answer Act, confirmed bool) (err error) {
+		mended(t, 1, func(t *testing.T, lock *redlock.Lock, masters Fakes) {
 			masters[0].Behave(repairs(answer))
-			must(t, lock.Extend(t.Context(), longTTL))
-			settle(time.Second)
+			Must(t, lock.Extend(t.Context(), LongTTL))
+			Settle(time.Second)
 			if confirmed {
-				must(t, lock.Extend(t.Context(), longTTL))
-				settle(time.Second)
+				Must(t, lock.Extend(t.Context(), LongTTL))
+				Settle(time.Second)
 			}
 			if n := masters.Holders(lock.Owner()); n != 5 {
 				t.Fatalf("%d masters have the key", n)
 			}
 			masters[1].Forget()
 			masters[2].Forget()
-			err = lock.Extend(t.Context(), longTTL)
+			err = lock.Extend(t.Context(), LongTTL)
 		})
 		return err
 	}
-	must(t, extendAfter(act{}, false))
-	must(t, extendAfter(act{Mute: true}, true))
-	err := extendAfter(act{Mute: true}, false)
-	is(t, err, redlock.ErrNoQuorum)
-	isNot(t, err, redlock.ErrNotHeld)
+	Must(t, extendAfter(Act{}, false))
+	Must(t, extendAfter(Act{Mute: true}, true))
+	err := extendAfter(Act{Mute: true}, false)
+	Is(t, err, redlock.ErrNoQuorum)
+	IsNot(t, err, redlock.ErrNotHeld)
 	quorum, ok := errors.AsType[*redlock.QuorumError](err)
 	if !ok || quorum.Nodes[0].Vote != redlock.Unknown || quorum.Nodes[0].Err == nil {
 		t.Errorf("%v does not say why the first master did not count", err)
@@ -120,15 +119,15 @@ func TestARepairWithoutAnAnswerCountsWhenTheOthersHaveConfirmed(t *testing.T) {
 
 // Masters that answer after an extension has been decided get the key back, too.
 func TestStragglersAreRepaired(t *testing.T) {
-	mended(t, 2, func(t *testing.T, lock *redlock.Lock, masters fakes) {
+	mended(t, 2, func(t *testing.T, lock *redlock.Lock, masters Fakes) {
 		for _, m := range masters[:2] {
-			m.Behave(away(10 * time.Millisecond))
+			m.Behave(Away(10 * time.Millisecond))
 		}
-		must(t, lock.Extend(t.Context(), longTTL))
+		Must(t, lock.Extend(t.Context(), LongTTL))
 		if n := masters.Holders(lock.Owner()); n != 3 {
 			t.Errorf("%d masters have the key at once: no master is late here", n)
 		}
-		settle(100 * time.Millisecond)
+		Settle(100 * time.Millisecond)
 		if n := masters.Holders(lock.Owner()); n != 5 {
 			t.Errorf("%d masters have the key", n)
 		}
@@ -143,17 +142,17 @@ func TestStragglersAreRepaired(t *testing.T) {
 // A repair leaves a key alone that belongs to another owner by now. It also skips a master where the hold is over
 // before the repair arrives.
 func TestARepairTakesNoKeyFromAnotherOwner(t *testing.T) {
-	mended(t, 1, func(t *testing.T, lock *redlock.Lock, masters fakes) {
-		masters[0].Behave(repairs(act{Before: 10 * time.Millisecond}))
-		must(t, lock.Extend(t.Context(), longTTL))
+	mended(t, 1, func(t *testing.T, lock *redlock.Lock, masters Fakes) {
+		masters[0].Behave(repairs(Act{Before: 10 * time.Millisecond}))
+		Must(t, lock.Extend(t.Context(), LongTTL))
 		masters[0].Take("somebody", 20*time.Second)
-		settle(time.Second)
+		Settle(time.Second)
 		if holder := masters[0].Holder(); holder != "somebody" {
 			t.Errorf("%q holds it on the first master", holder)
 		}
-		must(t, lock.Extend(t.Context(), longTTL)) // by the other four
+		Must(t, lock.Extend(t.Context(), LongTTL)) // by the other four
 		masters[1].Forget()
 		masters[2].Forget()
-		is(t, lock.Extend(t.Context(), longTTL), redlock.ErrNotHeld)
+		Is(t, lock.Extend(t.Context(), LongTTL), redlock.ErrNotHeld)
 	})
 }

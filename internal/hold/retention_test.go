@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/redlocktest"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -20,8 +21,8 @@ func retaining(t *testing.T, servers []*redistest.Server) (l *redlock.Locker, aw
 	away = new(atomic.Bool)
 	var mu sync.Mutex
 	retained := false
-	l = wrapped(t, servers, redlock.Options{}, func(i int, m redlock.Master) redlock.Master {
-		return cut(m, func(r *single.Request) bool {
+	l = Wrapped(t, servers, redlock.Options{}, func(i int, m redlock.Master) redlock.Master {
+		return Cut(m, func(r *single.Request) bool {
 			if r.Op == single.Acquire {
 				mu.Lock()
 				retained = r.Retained
@@ -53,8 +54,8 @@ func TestHazard28ACounterIsKeptThoughNotEveryAcquisitionAsks(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l, away, left := retaining(t, servers)
 	cycle := func() uint64 {
-		lock := take(t, l, key, longTTL, redlock.Fenced())
-		give(t, lock)
+		lock := Take(t, l, Key, LongTTL, redlock.Fenced())
+		Give(t, lock)
 		return lock.Token()
 	}
 	away.Store(true)
@@ -85,24 +86,24 @@ func TestHazard28ACounterIsKeptThoughNotEveryAcquisitionAsks(t *testing.T) {
 	for _, s := range servers {
 		s.Client().Del(t.Context(), counterKey)
 	}
-	lock := take(t, l, key, longTTL, redlock.Fenced())
+	lock := Take(t, l, Key, LongTTL, redlock.Fenced())
 	if lock.Token() <= before {
 		t.Errorf("token %d after %d", lock.Token(), before)
 	}
 	redistest.Eventually(t, 10*time.Second, func() bool { return keeps(t, servers) > 30*24*time.Hour },
 		"the new counters to be kept")
-	give(t, lock)
+	Give(t, lock)
 }
 
 // A master that refuses an acquisition has not received the command that keeps the counter.
 func TestARefusedAcquisitionDoesNotCountAsKeepingTheCounter(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l, _, left := retaining(t, servers)
-	setByHand(t, servers[:1], "orphan", longTTL)
+	SetByHand(t, servers[:1], "orphan", LongTTL)
 	for range 20 {
-		lock := take(t, l, key, longTTL, redlock.Fenced())
-		give(t, lock)
-		settled(t, servers)
+		lock := Take(t, l, Key, LongTTL, redlock.Fenced())
+		Give(t, lock)
+		Settled(t, servers)
 		if left() {
 			t.Fatal("a master that has refused counts as asked")
 		}
@@ -112,15 +113,15 @@ func TestARefusedAcquisitionDoesNotCountAsKeepingTheCounter(t *testing.T) {
 // A Locker remembers the greatest token that it has seen. When the masters have lost their counters, and the wall clock
 // has not moved on, its next token is above that all the same.
 func TestTokensOfALockerGrowThoughMastersForgetAndTheClockStands(t *testing.T) {
-	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
+	InMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
 		last := uint64(0)
 		for n := range 5 {
-			lock := acquire(t, l, longTTL, redlock.Fenced()) // virtual time stands still meanwhile
+			lock := Acquire(t, l, LongTTL, redlock.Fenced()) // virtual time stands still meanwhile
 			if lock.Token() <= last {
 				t.Errorf("acquisition %d has token %d after %d", n, lock.Token(), last)
 			}
 			last = lock.Token()
-			must(t, lock.Release(t.Context()))
+			Must(t, lock.Release(t.Context()))
 			masters.Forget()
 		}
 	})

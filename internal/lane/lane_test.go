@@ -32,18 +32,6 @@ type doer func(ctx context.Context, batch []*single.Call)
 
 func (d doer) Do(ctx context.Context, batch []*single.Call) { d(ctx, batch) }
 
-// newLane makes a lane that is closed with the test; its goroutines have ended then.
-func newLane(tb testing.TB, master lane.Master) *lane.Lane {
-	tb.Helper()
-	var group errgroup.Group
-	queue := lane.New(master, group.Go, schedule.AfterFunc)
-	tb.Cleanup(func() {
-		queue.Close()
-		must(tb, group.Wait())
-	})
-	return queue
-}
-
 // gate is a master that holds back every batch until the test opens it.
 type gate struct {
 	arrived chan []*single.Call

@@ -4,13 +4,13 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
+var (
+	must    = locktest.Must
+	newLane = locktest.NewLane
+)

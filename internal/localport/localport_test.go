@@ -8,19 +8,18 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock/internal/localport"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
+
+var must = locktest.Must
 
 func TestReservedPortsAreDistinctFreeAndBelowTheEphemeralRange(t *testing.T) {
 	seen := map[int]bool{}
 	for range 100 {
 		port, err := localport.Reserve()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() {
-			if err := port.Release(); err != nil {
-				t.Error(err)
-			}
+			must(t, port.Release())
 		})
 		if seen[port.Number()] {
 			t.Fatalf("port %d was handed out twice", port.Number())
@@ -33,51 +32,37 @@ func TestReservedPortsAreDistinctFreeAndBelowTheEphemeralRange(t *testing.T) {
 		if err != nil {
 			t.Fatalf("a reserved port can't be listened on: %v", err)
 		}
-		if err := listener.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, listener.Close())
 	}
 }
 
 func TestAKeptPortIsRefusedUntilItIsReleased(t *testing.T) {
 	port, err := localport.Reserve()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := localport.ReserveNumber(port.Number()); !errors.Is(err, localport.ErrTaken) {
 		t.Fatalf("reserving a kept port: got %v, want ErrTaken", err)
 	}
-	if err := port.Release(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, port.Release())
 	again, err := localport.ReserveNumber(port.Number())
 	if err != nil {
 		t.Fatalf("reserving a released port: %v", err)
 	}
-	if err := again.Release(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, again.Release())
 }
 
 func TestAPortInUseIsRefusedAndNotKept(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	number := listener.Addr().(*net.TCPAddr).Port
 	if _, err := localport.ReserveNumber(number); !errors.Is(err, localport.ErrTaken) {
 		t.Fatalf("reserving a port in use: got %v, want ErrTaken", err)
 	}
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, listener.Close())
 	port, err := localport.ReserveNumber(number)
 	if err != nil {
 		t.Fatalf("the refused attempt kept the port: %v", err)
 	}
-	if err := port.Release(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, port.Release())
 }
 
 func TestNumbersThatAreNotPortsAreRefused(t *testing.T) {
@@ -91,30 +76,18 @@ func TestNumbersThatAreNotPortsAreRefused(t *testing.T) {
 // Between fork and exec a child has copies of the listeners that its parent is closing.
 func TestAPortIsListenedOnAgainWhenTheLastCopyIsClosed(t *testing.T) {
 	port, err := localport.Reserve()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = port.Release() }()
 	first, err := localport.Listen(port.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	child, err := first.(*net.TCPListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, first.Close())
 	if _, err := localport.Listen(port.Addr()); !errors.Is(err, syscall.EADDRINUSE) {
 		t.Fatalf("with a copy of the listener: %v; this test shows nothing", err)
 	}
 	time.AfterFunc(20*time.Millisecond, func() { _ = child.Close() })
 	second, err := localport.Listen(port.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := second.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, err)
+	must(t, second.Close())
 }

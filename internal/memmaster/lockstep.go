@@ -22,12 +22,10 @@ func Lockstep(t *testing.T, winners int, process func(t *testing.T, l *redlock.L
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		masters := New(5)
-		for _, m := range masters {
-			m.Behave(func(*single.Request) Fate { return Fate{Before: rand.N(2 * time.Millisecond)} })
-		}
+		masters.Behave(func(*single.Request) Fate { return Fate{Before: rand.N(2 * time.Millisecond)} })
 		tries := make([]func() error, 5)
 		for i := range tries {
-			l, err := redlock.New(Masters(masters), redlock.Options{Clock: NewClock(0)})
+			l, err := redlock.New(masters.All(), redlock.Options{Clock: NewClock(0)})
 			if err != nil {
 				t.Fatal(err)
 			}

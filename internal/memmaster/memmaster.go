@@ -44,9 +44,12 @@ var errSilent = errors.New("memmaster: no answer by the deadline")
 // master's answer fails with this setting. Without it, the test fails once in a thousand runs.
 var late = os.Getenv("REDLOCK_LATE")
 
+// Masters are the masters of one test.
+type Masters []*Master
+
 // New makes n masters.
-func New(n int) []*Master {
-	all := make([]*Master, n)
+func New(n int) Masters {
+	all := make(Masters, n)
 	for i := range all {
 		all[i] = &Master{name: fmt.Sprintf("m%d:6379", i+1)}
 		all[i].Forget()
@@ -54,13 +57,33 @@ func New(n int) []*Master {
 	return all
 }
 
-// Masters returns the argument for redlock.New.
-func Masters(all []*Master) []redlock.Master {
+// All returns the argument for redlock.New.
+func (all Masters) All() []redlock.Master {
 	masters := make([]redlock.Master, len(all))
 	for i, m := range all {
 		masters[i] = m
 	}
 	return masters
+}
+
+// Behave sets the fate of all requests to these masters.
+func (all Masters) Behave(fate func(*single.Request) Fate) {
+	for _, m := range all {
+		m.Behave(fate)
+	}
+}
+
+// Always is the same fate for every request.
+func Always(f Fate) func(*single.Request) Fate { return func(*single.Request) Fate { return f } }
+
+// On is the fate of one kind of request; others are performed and answered at once.
+func On(op single.Op, f Fate) func(*single.Request) Fate {
+	return func(r *single.Request) Fate {
+		if r.Op == op {
+			return f
+		}
+		return Fate{}
+	}
 }
 
 // Name implements redlock.Master.

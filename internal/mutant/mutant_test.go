@@ -10,7 +10,10 @@ import (
 	"testing"
 
 	"github.com/seed-624411e5/redlock/internal/mutant"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
+
+var must = locktest.Must
 
 // Every mutant applies to the current tree, and names existing tests.
 func TestEveryMutantAppliesToTheTree(t *testing.T) {
@@ -43,14 +46,10 @@ func TestEveryMutantAppliesToTheTree(t *testing.T) {
 func declared(t *testing.T, dir, name string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if regexp.MustCompile(`(?m)^func ` + name + `\(`).Match(raw) {
 			return true
 		}
@@ -61,9 +60,7 @@ func declared(t *testing.T, dir, name string) bool {
 // A mutant with a text that is missing, or appears twice, is an error that names the file and the text.
 func TestAMutantThatDoesNotApplyIsAnError(t *testing.T) {
 	root := t.TempDir()
-	if err := os.WriteFile(filepath.Join(root, "a.go"), []byte("one two two"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(root, "a.go"), []byte("one two two"), 0o600))
 	for _, old := range []string{"three", "two"} {
 		m := mutant.Mutant{Name: "m", Edits: []mutant.Edit{{"a.go", old, "four"}}}
 		if _, err := m.Apply(root); err == nil || !strings.Contains(err.Error(), "a.go") ||
@@ -104,9 +101,7 @@ func TestWithoutSourceNoMutantIsBuilt(t *testing.T) {
 // The page has a row for every mutant, and no other rows.
 func TestThePageHasEveryMutant(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("..", "..", "docs", "evidence", "mutants.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rows := make(map[string]string)
 	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (.*?) \\|").FindAllStringSubmatch(string(raw), -1) {
 		rows[row[1]] = row[2]

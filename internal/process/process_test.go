@@ -13,38 +13,32 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed-624411e5/redlock/internal/process"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var must = locktest.Must
 
 // shell runs a script and returns when the script says that it is ready.
 func shell(t *testing.T, script string) *process.Process {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", script+"; echo ready; while :; do sleep 1; done")
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p, err := process.Start(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
-		if err := p.Kill(); err != nil {
-			t.Error(err)
-		}
+		must(t, p.Kill())
 	})
-	if _, err := io.ReadFull(out, make([]byte, len("ready"))); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.ReadFull(out, make([]byte, len("ready")))
+	must(t, err)
 	return p
 }
 
 func TestInterruptEndsAProgramThatHandlesIt(t *testing.T) {
 	p := shell(t, "trap 'exit 3' TERM")
-	if err := p.Interrupt(syscall.SIGTERM, time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Interrupt(syscall.SIGTERM, time.Minute))
 	if p.Alive() || p.State().ExitCode() != 3 {
 		t.Errorf("alive %t, %v; want its own exit status 3", p.Alive(), p.State())
 	}
@@ -55,9 +49,7 @@ func TestInterruptEndsAProgramThatHandlesIt(t *testing.T) {
 
 func TestInterruptEndsAStoppedProgram(t *testing.T) {
 	p := shell(t, "trap 'exit 3' TERM")
-	if err := p.Pause(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Pause())
 	if err := p.Interrupt(syscall.SIGTERM, time.Minute); err != nil || p.State().ExitCode() != 3 {
 		t.Errorf("%v, %v; want its own exit status 3", err, p.State())
 	}
@@ -65,9 +57,7 @@ func TestInterruptEndsAStoppedProgram(t *testing.T) {
 
 func TestInterruptKillsAProgramThatIgnoresIt(t *testing.T) {
 	p := shell(t, "trap '' TERM")
-	if err := p.Interrupt(syscall.SIGTERM, 50*time.Millisecond); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Interrupt(syscall.SIGTERM, 50*time.Millisecond))
 	if p.Alive() || !strings.Contains(p.State().String(), "killed") {
 		t.Errorf("alive %t, %v", p.Alive(), p.State())
 	}

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
 
 // orphanMaker, set in the environment, makes the test binary start a server, print its pid and wait to be killed.
@@ -136,9 +137,4 @@ func has(tb testing.TB, s *redistest.Server, key string) bool {
 	return err == nil
 }
 
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
+var must = locktest.Must

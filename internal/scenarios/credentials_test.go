@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -45,7 +46,7 @@ func newAccount(t *testing.T, servers []*redistest.Server) *account {
 func (a *account) rules(t *testing.T, rules ...any) {
 	t.Helper()
 	for _, s := range a.servers {
-		must(t, s.Client().Do(t.Context(), append([]any{"ACL", "SETUSER", appUser}, rules...)...).Err())
+		Must(t, s.Client().Do(t.Context(), append([]any{"ACL", "SETUSER", appUser}, rules...)...).Err())
 	}
 }
 
@@ -53,7 +54,7 @@ func (a *account) rules(t *testing.T, rules ...any) {
 func (a *account) disconnect(t *testing.T) {
 	t.Helper()
 	for _, s := range a.servers {
-		must(t, s.Client().ClientKillByFilter(t.Context(), "USER", appUser).Err())
+		Must(t, s.Client().ClientKillByFilter(t.Context(), "USER", appUser).Err())
 	}
 }
 
@@ -133,20 +134,20 @@ func rotatingLocker(t *testing.T, a *account, set func(*redis.Options, *account)
 		set(o, a)
 		if brought {
 			client := redis.NewClient(o)
-			t.Cleanup(func() { must(t, client.Close()) })
+			t.Cleanup(func() { Must(t, client.Close()) })
 			m, err := redlock.NewMaster(client)
-			must(t, err)
+			Must(t, err)
 			masters[i] = m
 			continue
 		}
 		m, err := single.Open(o, single.Options{})
-		must(t, err)
-		t.Cleanup(func() { must(t, m.Close()) })
+		Must(t, err)
+		t.Cleanup(func() { Must(t, m.Close()) })
 		masters[i] = m
 	}
 	locker, err := redlock.New(masters, opts)
-	must(t, err)
-	t.Cleanup(func() { closeLocker(t, locker) })
+	Must(t, err)
+	t.Cleanup(func() { CloseLocker(t, locker) })
 	return locker
 }
 
@@ -167,30 +168,29 @@ func TestALockOutlivesTheCredentialsItWasTakenWith(t *testing.T) {
 					renewals.Add(1)
 				}
 			}})
-			held := acquire(t, locker, longTTL, redlock.Fenced())
-			renewed := take(t, locker, "renewed", 12*time.Second, redlock.AutoRenew()) // every 4 s
+			held := Acquire(t, locker, LongTTL, redlock.Fenced())
+			renewed := Take(t, locker, "renewed", 12*time.Second, redlock.AutoRenew()) // every 4 s
 
 			a.rules(t, "resetpass", ">token-1")
 			a.disconnect(t)
 			refusedWithTheOldToken(t, a, locker, held)
-			redistest.Eventually(t, 3*promptly, func() bool { return failures.Load() > 0 || over(renewed) },
+			redistest.Eventually(t, 3*Promptly, func() bool { return failures.Load() > 0 || Over(renewed) },
 				"a renewal with the old token")
 
 			a.issue("token-1")
-			redistest.Eventually(t, 3*promptly, func() bool { return renewals.Load() > 0 || over(renewed) },
+			redistest.Eventually(t, 3*Promptly, func() bool { return renewals.Load() > 0 || Over(renewed) },
 				"a renewal with the new token")
-			must(t, renewed.Err())
-			must(t, held.Extend(within(t, promptly), longTTL))
-			if n := holders(t, a.servers, held.Owner()); n < redlock.Quorum(len(a.servers)) {
+			Must(t, renewed.Err())
+			Must(t, held.Extend(Within(t, Promptly), LongTTL))
+			if n := Holders(t, a.servers, held.Owner()); n < redlock.Quorum(len(a.servers)) {
 				t.Errorf("%d masters have the lock that was extended", n)
 			}
-			give(t, renewed)
-			give(t, held)
-			next := acquire(t, locker, longTTL, redlock.Fenced())
+			Give(t, renewed, held)
+			next := Acquire(t, locker, LongTTL, redlock.Fenced())
 			if next.Token() <= held.Token() {
 				t.Errorf("token %d after %d", next.Token(), held.Token())
 			}
-			give(t, next)
+			Give(t, next)
 		})
 	}
 }
@@ -199,21 +199,17 @@ func TestALockOutlivesTheCredentialsItWasTakenWith(t *testing.T) {
 // while the servers refuse every new connection. No call may report success, and held stays as it is.
 func refusedWithTheOldToken(t *testing.T, a *account, locker *redlock.Locker, held *redlock.Lock) {
 	t.Helper()
-	var group sync.WaitGroup
-	for range 16 {
-		group.Go(func() {
-			if lock, err := locker.TryAcquire(within(t, promptly), "free", longTTL); err == nil {
-				t.Errorf("%q was granted by masters that refuse this user", lock.Key())
-			} else if !errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, redlock.ErrHeld) {
-				t.Errorf("TryAcquire: %v, want ErrNoQuorum", err)
-			}
-			if err := held.Extend(within(t, promptly), longTTL); err == nil || errors.Is(err, redlock.ErrNotHeld) {
-				t.Errorf("Extend: %v, want an error, but the lock is still held", err)
-			}
-		})
-	}
-	group.Wait()
-	must(t, held.Err())
+	Concurrently(16, func(int) {
+		if lock, err := locker.TryAcquire(Within(t, Promptly), "free", LongTTL); err == nil {
+			t.Errorf("%q was granted by masters that refuse this user", lock.Key())
+		} else if !errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, redlock.ErrHeld) {
+			t.Errorf("TryAcquire: %v, want ErrNoQuorum", err)
+		}
+		if err := held.Extend(Within(t, Promptly), LongTTL); err == nil || errors.Is(err, redlock.ErrNotHeld) {
+			t.Errorf("Extend: %v, want an error, but the lock is still held", err)
+		}
+	})
+	Must(t, held.Err())
 	for _, s := range a.servers {
 		if n, err := s.Client().Exists(t.Context(), "free").Result(); n != 0 || err != nil {
 			t.Errorf("%s: %d keys, %v; nothing was granted", s.Addr(), n, err)
@@ -236,7 +232,7 @@ func TestNoVoteIsMadeUpWhileCredentialsChange(t *testing.T) {
 				for range 2 {
 					group.Go(func() {
 						for ctx.Err() == nil {
-							lock, err := locker.TryAcquire(within(t, promptly), key, longTTL)
+							lock, err := locker.TryAcquire(Within(t, Promptly), Key, LongTTL)
 							if err != nil {
 								refused.Add(1)
 								continue
@@ -245,11 +241,11 @@ func TestNoVoteIsMadeUpWhileCredentialsChange(t *testing.T) {
 							if n := inside.Add(1); n != 1 {
 								t.Errorf("%d locks at once", n)
 							}
-							if n := holders(t, a.servers, lock.Owner()); n < redlock.Quorum(len(a.servers)) {
+							if n := Holders(t, a.servers, lock.Owner()); n < redlock.Quorum(len(a.servers)) {
 								t.Errorf("a lock was returned, and %d masters have it", n)
 							}
 							inside.Add(-1)
-							if err := lock.Release(within(t, promptly)); errors.Is(err, redlock.ErrNotHeld) {
+							if err := lock.Release(Within(t, Promptly)); errors.Is(err, redlock.ErrNotHeld) {
 								t.Errorf("Release: %v, although no other owner took the key", err)
 							}
 						}
@@ -261,11 +257,11 @@ func TestNoVoteIsMadeUpWhileCredentialsChange(t *testing.T) {
 				a.rules(t, "resetpass", ">"+token)
 				a.disconnect(t)
 				before := refused.Load()
-				redistest.Eventually(t, 3*promptly, func() bool { return refused.Load() > before+8 },
+				redistest.Eventually(t, 3*Promptly, func() bool { return refused.Load() > before+8 },
 					"attempts with the old token")
 				had := granted.Load()
 				a.issue(token)
-				redistest.Eventually(t, 3*promptly, func() bool { return granted.Load() > had },
+				redistest.Eventually(t, 3*Promptly, func() bool { return granted.Load() > had },
 					"a lock with the new token")
 			}
 			stop()
@@ -285,29 +281,29 @@ func TestAPasswordInAURLIsRotatedByTheRunbook(t *testing.T) {
 			all[i] = (&url.URL{Scheme: "redis", User: url.UserPassword(appUser, password), Host: s.Addr()}).String()
 		}
 		locker, err := redlock.Dial(t.Context(), all, redlock.Options{})
-		must(t, err)
-		t.Cleanup(func() { closeLocker(t, locker) })
+		Must(t, err)
+		t.Cleanup(func() { CloseLocker(t, locker) })
 		return locker
 	}
 	old := program("token-0")
-	lock := acquire(t, old, longTTL)
+	lock := Acquire(t, old, LongTTL)
 	a.rules(t, ">token-1")
 	a.disconnect(t) // what may happen at any time
-	must(t, lock.Extend(within(t, promptly), longTTL))
+	Must(t, lock.Extend(Within(t, Promptly), LongTTL))
 	rolled := program("token-1")
-	_, err := rolled.TryAcquire(within(t, promptly), key, longTTL)
-	is(t, err, redlock.ErrHeld)
-	give(t, lock)
-	next := acquire(t, rolled, longTTL)
+	_, err := rolled.TryAcquire(Within(t, Promptly), Key, LongTTL)
+	Is(t, err, redlock.ErrHeld)
+	Give(t, lock)
+	next := Acquire(t, rolled, LongTTL)
 
 	a.rules(t, "<token-0")
-	_, err = old.TryAcquire(within(t, promptly), key, longTTL)
-	is(t, err, redlock.ErrHeld) // over connections that were made before
+	_, err = old.TryAcquire(Within(t, Promptly), Key, LongTTL)
+	Is(t, err, redlock.ErrHeld) // over connections that were made before
 	a.disconnect(t)
-	_, err = old.TryAcquire(within(t, promptly), "free", longTTL)
-	is(t, err, redlock.ErrNoQuorum)
-	must(t, next.Extend(within(t, promptly), longTTL))
-	give(t, next)
+	_, err = old.TryAcquire(Within(t, Promptly), "free", LongTTL)
+	Is(t, err, redlock.ErrNoQuorum)
+	Must(t, next.Extend(Within(t, Promptly), LongTTL))
+	Give(t, next)
 	// so that what its refused attempts may have left is confirmed to be gone, and Close need not wait
 	a.rules(t, ">token-0")
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/oddserver"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/leader"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -29,15 +30,15 @@ import (
 func asked(t *testing.T, opt *redis.Options) error {
 	t.Helper()
 	m, err := single.Open(opt, single.Options{})
-	must(t, err)
-	defer func() { must(t, m.Close()) }()
+	Must(t, err)
+	defer func() { Must(t, m.Close()) }()
 	return refusal(t, m)
 }
 
 func refusal(t *testing.T, m *single.Master) error {
 	t.Helper()
-	_, err := m.Ask(within(t, promptly),
-		single.Request{Op: single.Acquire, Keys: []string{key}, Owner: "me", TTL: longTTL})
+	_, err := m.Ask(Within(t, Promptly),
+		single.Request{Op: single.Acquire, Keys: []string{Key}, Owner: "me", TTL: LongTTL})
 	if err == nil {
 		t.Fatal("the request was granted")
 	}
@@ -52,21 +53,21 @@ func metWith(t *testing.T) map[string][]error {
 	behindTLS := redistest.Start(t, redistest.WithTLS(secure.Files))
 	moved := oddserver.Start(t, open.Addr(),
 		oddserver.At("SET EVALSHA EVAL", oddserver.Say("-MOVED 3999 127.0.0.1:6381\r\n")))
-	demote(t, replica)
-	must(t, open.Client().Do(t.Context(), "ACL", "SETUSER", "off", "off", ">x", "+@all", "~*").Err())
-	must(t, open.Client().Do(t.Context(), "ACL", "SETUSER", "reader", "on", ">x", "+get", "~*").Err())
-	must(t, open.Client().RPush(t.Context(), key, "a list").Err())
+	Demote(t, replica)
+	Must(t, open.Client().Do(t.Context(), "ACL", "SETUSER", "off", "off", ">x", "+@all", "~*").Err())
+	Must(t, open.Client().Do(t.Context(), "ACL", "SETUSER", "reader", "on", ">x", "+get", "~*").Err())
+	Must(t, open.Client().RPush(t.Context(), Key, "a list").Err())
 	gone, err := single.Open(&redis.Options{Addr: open.Addr()}, single.Options{})
-	must(t, err)
-	must(t, gone.Close())
+	Must(t, err)
+	Must(t, gone.Close())
 	brought := redis.NewClient(&redis.Options{Addr: open.Addr()})
 	through, err := single.New(brought, single.Options{})
-	must(t, err)
-	must(t, brought.Close())
+	Must(t, err)
+	Must(t, brought.Close())
 	wrong := func() (user, password string) { return "", "wrong" }
 	return map[string][]error{
 		"the client is closed":              {refusal(t, gone), refusal(t, through)},
-		"another slot than the other keys'": {refuses("CROSSSLOT Keys in request don't hash to the same slot")},
+		"another slot than the other keys'": {ReplyError("CROSSSLOT Keys in request don't hash to the same slot")},
 		"credentials of a provider that the server refuses": {
 			asked(t, &redis.Options{Addr: secret.Addr(), CredentialsProvider: wrong}),
 			asked(t,
@@ -80,8 +81,8 @@ func metWith(t *testing.T) map[string][]error {
 			asked(t, &redis.Options{Addr: secret.Addr()}),
 			asked(t, &redis.Options{Addr: open.Addr(), Username: "off", Password: "x"}),
 			asked(t, &redis.Options{Addr: open.Addr(), Username: "reader", Password: "x"}),
-			refuses("DENIED Redis is running in protected mode"),
-			refuses("ERR ACL failure in script: User reader has no permissions to run the 'set' command"),
+			ReplyError("DENIED Redis is running in protected mode"),
+			ReplyError("ERR ACL failure in script: User reader has no permissions to run the 'set' command"),
 		},
 		"certificate of the server not accepted": {
 			asked(t, &redis.Options{Addr: behindTLS.Addr(), TLSConfig: foreign.Client()}),
@@ -98,26 +99,27 @@ func metWith(t *testing.T) map[string][]error {
 		"the restart guard gets no answer": {
 			&single.GuardError{Guard: time.Minute, Remaining: time.Minute, Unclear: "NOPERM"},
 		},
-		"the server is too old, or of another kind": {refuses("ERR unknown command 'evalsha'")},
+		"the server is too old, or of another kind": {ReplyError("ERR unknown command 'evalsha'")},
 		"the database does not exist":               {asked(t, &redis.Options{Addr: open.Addr(), DB: 99})},
 		"something else is in the key's place": {
-			refuses("ERR there is no greater fencing token than 9007199254740991"),
+			ReplyError("ERR there is no greater fencing token than 9007199254740991"),
 			asked(t, &redis.Options{Addr: open.Addr()}),
 		},
 		"everything else: no connection, no answer, still loading, out of memory, guarded after a restart": {
-			errSilent, io.EOF, context.DeadlineExceeded, single.ErrDown, single.ErrLate, single.ErrFull,
+			ErrSilent, io.EOF, context.DeadlineExceeded, single.ErrDown, single.ErrLate, single.ErrFull,
 			single.ErrBehind,
 			asked(t, &redis.Options{Addr: "127.0.0.1:1"}),
 			asked(t, &redis.Options{Addr: behindTLS.Addr(), Dialer: hangsUp}),
 			&single.GuardError{Guard: time.Minute, Remaining: time.Second},
-			refuses("READONLY You can't write against a read only replica."),
-			refuses("LOADING Redis is loading the dataset in memory"), refuses("BUSY Redis is busy running a script"),
-			refuses("MASTERDOWN Link with MASTER is down"),
-			refuses("OOM command not allowed when used memory > 'maxmemory'"),
-			refuses("MISCONF Redis is configured to save RDB snapshots"),
-			refuses("CLUSTERDOWN The cluster is down"),
-			refuses("TRYAGAIN Multiple keys request during rehashing of slot"),
-			refuses("ERR max number of clients reached"),
+			ReplyError("READONLY You can't write against a read only replica."),
+			ReplyError("LOADING Redis is loading the dataset in memory"),
+			ReplyError("BUSY Redis is busy running a script"),
+			ReplyError("MASTERDOWN Link with MASTER is down"),
+			ReplyError("OOM command not allowed when used memory > 'maxmemory'"),
+			ReplyError("MISCONF Redis is configured to save RDB snapshots"),
+			ReplyError("CLUSTERDOWN The cluster is down"),
+			ReplyError("TRYAGAIN Multiple keys request during rehashing of slot"),
+			ReplyError("ERR max number of clients reached"),
 		},
 	}
 }
@@ -132,7 +134,7 @@ var met struct {
 
 // faulty runs body for every fault, in virtual time, with masters that end every request for a lock with it.
 func faulty(t *testing.T,
-	body func(t *testing.T, masters fakes, lasts single.Lasting, fails func(*single.Request) act),
+	body func(t *testing.T, masters Fakes, lasts single.Lasting, fails func(*single.Request) Act),
 ) {
 	t.Helper()
 	t.Parallel()
@@ -146,9 +148,9 @@ func faulty(t *testing.T,
 				if got := single.Lasts(err); got != fault.Lasts {
 					t.Errorf("%v lasts %d, want %d", err, got, fault.Lasts)
 				}
-				bubble(t, 3, func(t *testing.T, masters fakes) {
+				Bubble(t, 3, func(t *testing.T, masters Fakes) {
 					defer masters.Behave(nil)
-					body(t, masters, fault.Lasts, on(single.Acquire, act{Err: err, After: time.Millisecond}))
+					body(t, masters, fault.Lasts, On(single.Acquire, Act{Err: err, After: time.Millisecond}))
 				})
 			})
 		}
@@ -156,11 +158,11 @@ func faulty(t *testing.T,
 }
 
 func TestHazard105AWaitOutlastsEveryFaultThatMayPass(t *testing.T) {
-	faulty(t, func(t *testing.T, masters fakes, lasts single.Lasting, fails func(*single.Request) act) {
+	faulty(t, func(t *testing.T, masters Fakes, lasts single.Lasting, fails func(*single.Request) Act) {
 		masters.Behave(fails)
 		began := time.Now()
-		w := wait(t, within(t, 5*time.Second), masters.Locker(t, redlock.Options{}), key, longTTL)
-		settle(500 * time.Millisecond)
+		w := Wait(t, Within(t, 5*time.Second), masters.Locker(t, redlock.Options{}), Key, LongTTL)
+		Settle(500 * time.Millisecond)
 		masters.Behave(nil)
 		if lasts >= single.Final {
 			if err, took := w.Fail(t), w.At.Sub(began); took > 20*time.Millisecond {
@@ -172,7 +174,7 @@ func TestHazard105AWaitOutlastsEveryFaultThatMayPass(t *testing.T) {
 		if took := w.At.Sub(began); took > 700*time.Millisecond {
 			t.Errorf("the lock came after %v", took)
 		}
-		must(t, lock.Release(t.Context()))
+		Must(t, lock.Release(t.Context()))
 	})
 }
 
@@ -192,7 +194,7 @@ func endsOf(lasts single.Lasting) (error, time.Duration) { //nolint:revive,stati
 }
 
 func TestHazard105TheTableOfFaultsSaysWhenAWaitEnds(t *testing.T) {
-	faulty(t, func(t *testing.T, masters fakes, lasts single.Lasting, fails func(*single.Request) act) {
+	faulty(t, func(t *testing.T, masters Fakes, lasts single.Lasting, fails func(*single.Request) Act) {
 		var complaints atomic.Int64
 		l := masters.Locker(t, redlock.Options{Observer: func(e redlock.Event) {
 			if e.Kind == redlock.EventComplaint {
@@ -203,12 +205,12 @@ func TestHazard105TheTableOfFaultsSaysWhenAWaitEnds(t *testing.T) {
 		const crowd = 30
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		var all []*waiting
+		var all []*Waiting
 		began := time.Now()
 		for range crowd {
-			all = append(all, wait(t, ctx, l, key, longTTL))
+			all = append(all, Wait(t, ctx, l, Key, LongTTL))
 		}
-		settle(time.Minute)
+		Settle(time.Minute)
 		want, after := endsOf(lasts)
 		if want == nil {
 			cancel()
@@ -218,11 +220,11 @@ func TestHazard105TheTableOfFaultsSaysWhenAWaitEnds(t *testing.T) {
 			err, took := w.Fail(t), w.At.Sub(began)
 			switch {
 			case want == nil:
-				is(t, err, context.Canceled)
+				Is(t, err, context.Canceled)
 			case took < after || took > after+2*time.Second:
 				t.Errorf("the wait ended after %v, want %v: %v", took, after, err)
 			default:
-				is(t, err, want)
+				Is(t, err, want)
 			}
 			if t.Failed() {
 				break
@@ -242,12 +244,12 @@ func TestHazard105TheTableOfFaultsSaysWhenAWaitEnds(t *testing.T) {
 }
 
 func TestMaxOutageBoundsFaultsThatAnOperatorMustMend(t *testing.T) {
-	faulty(t, func(t *testing.T, masters fakes, lasts single.Lasting, fails func(*single.Request) act) {
+	faulty(t, func(t *testing.T, masters Fakes, lasts single.Lasting, fails func(*single.Request) Act) {
 		l := masters.Locker(t, redlock.Options{})
 		masters.Behave(fails)
 		const outage = 3 * time.Second
 		began := time.Now()
-		_, err := l.Acquire(t.Context(), key, longTTL, redlock.MaxOutage(outage), redlock.RetryEvery(time.Second))
+		_, err := l.Acquire(t.Context(), Key, LongTTL, redlock.MaxOutage(outage), redlock.RetryEvery(time.Second))
 		want, after := endsOf(lasts)
 		if lasts < single.Final {
 			after = outage
@@ -255,7 +257,7 @@ func TestMaxOutageBoundsFaultsThatAnOperatorMustMend(t *testing.T) {
 		if lasts < single.Mendable {
 			want = redlock.ErrNoQuorum
 		}
-		is(t, err, want)
+		Is(t, err, want)
 		if took := time.Since(began); took < after || took > after+2*time.Second {
 			t.Errorf("the wait ended after %v, want %v: %v", took, after, err)
 		}
@@ -264,14 +266,14 @@ func TestMaxOutageBoundsFaultsThatAnOperatorMustMend(t *testing.T) {
 
 // One attempt reports the obstacle at once.
 func TestASingleAttemptSaysWhetherAnOperatorMustMend(t *testing.T) {
-	faulty(t, func(t *testing.T, masters fakes, lasts single.Lasting, fails func(*single.Request) act) {
+	faulty(t, func(t *testing.T, masters Fakes, lasts single.Lasting, fails func(*single.Request) Act) {
 		l := masters.Locker(t, redlock.Options{})
 		masters.Behave(fails)
 		began := time.Now()
-		_, tried := l.TryAcquire(t.Context(), key, longTTL)
-		_, once := l.Acquire(t.Context(), key, longTTL, redlock.MaxAttempts(1))
+		_, tried := l.TryAcquire(t.Context(), Key, LongTTL)
+		_, once := l.Acquire(t.Context(), Key, LongTTL, redlock.MaxAttempts(1))
 		for _, err := range []error{tried, once} {
-			is(t, err, redlock.ErrNoQuorum)
+			Is(t, err, redlock.ErrNoQuorum)
 			if mends := lasts == single.Mendable ||
 				lasts == single.Final; errors.Is(err, redlock.ErrMisconfigured) != mends {
 				t.Errorf("%v matches ErrMisconfigured: %t, want %t", err, !mends, mends)
@@ -287,12 +289,12 @@ func TestASingleAttemptSaysWhetherAnOperatorMustMend(t *testing.T) {
 func TestHazard105ACandidateOutlastsEveryFaultThatMayPass(t *testing.T) {
 	for _, mended := range []time.Duration{500 * time.Millisecond, 10 * time.Minute} {
 		t.Run(mended.String(), func(t *testing.T) {
-			faulty(t, func(t *testing.T, masters fakes, lasts single.Lasting, fails func(*single.Request) act) {
+			faulty(t, func(t *testing.T, masters Fakes, lasts single.Lasting, fails func(*single.Request) Act) {
 				if lasts == single.Passing && mended > time.Minute {
 					return // such an outage is asked out as often as ever
 				}
-				e, err := leader.NewElection(masters.Locker(t, redlock.Options{}), key, longTTL)
-				must(t, err)
+				e, err := leader.NewElection(masters.Locker(t, redlock.Options{}), Key, LongTTL)
+				Must(t, err)
 				masters.Behave(fails)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
@@ -304,7 +306,7 @@ func TestHazard105ACandidateOutlastsEveryFaultThatMayPass(t *testing.T) {
 						return nil
 					})
 				}()
-				settle(mended)
+				Settle(mended)
 				asked := masters[0].Count(single.Acquire)
 				masters.Behave(nil)
 				began := time.Now()
@@ -319,13 +321,13 @@ func TestHazard105ACandidateOutlastsEveryFaultThatMayPass(t *testing.T) {
 					if lasts != single.Passing && mended > time.Minute && asked > int(mended/(2*time.Second)) {
 						t.Errorf("the candidate asked %d times in %v", asked, mended)
 					}
-					is(t, <-ended, context.Canceled)
+					Is(t, <-ended, context.Canceled)
 				case err := <-ended:
 					want, _ := endsOf(lasts)
 					if lasts < single.Final {
 						want = nil
 					}
-					is(t, err, want)
+					Is(t, err, want)
 				}
 			})
 		})
@@ -341,7 +343,7 @@ func TestEveryFaultHasANameAndAReason(t *testing.T) {
 		}
 		names = append(names, f.Name)
 	}
-	both := errors.Join(refuses("WRONGTYPE x"), redis.ErrClosed)
+	both := errors.Join(ReplyError("WRONGTYPE x"), redis.ErrClosed)
 	if got := single.Lasts(both); got != single.Closed {
 		t.Errorf("a closed client lasts %d", got)
 	}

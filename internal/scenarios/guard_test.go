@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -20,22 +21,16 @@ func takeover(t *testing.T, opts redlock.Options) error {
 	const ttl = 4 * time.Second
 	servers := redistest.StartN(t, 3)
 	opts.RequestTimeout = time.Second // for a busy machine
-	first, second := dial(t, servers, opts), dial(t, servers, opts)
-	ctx := within(t, 20*time.Second)
+	first, second := Dial(t, servers, opts), Dial(t, servers, opts)
+	ctx := Within(t, 20*time.Second)
 	// Servers that were started just now do not vote yet, if they are guarded.
 	warm, err := second.Acquire(ctx, "warm-up", ttl)
-	if err != nil {
-		t.Fatalf("warm-up: %v", err)
-	}
-	if err := warm.Release(ctx); err != nil {
-		t.Fatalf("warm-up: %v", err)
-	}
+	Must(t, err)
+	Must(t, warm.Release(ctx))
 
 	servers[2].Pause()
 	lock, err := first.Acquire(ctx, "orders:42", ttl)
-	if err != nil {
-		t.Fatalf("Acquire: %v", err)
-	}
+	Must(t, err)
 	servers[0].RestartEmpty()
 	servers[2].Kill() // what it had not read is not to be in the way
 	servers[2].RestartEmpty()
@@ -46,9 +41,7 @@ func takeover(t *testing.T, opts redlock.Options) error {
 		t.Fatalf("the first lock did not last until the second client was done: %v", lock.Err())
 	}
 	if err == nil {
-		if err := other.Release(ctx); err != nil {
-			t.Errorf("Release: %v", err)
-		}
+		Must(t, other.Release(ctx))
 	}
 	return err
 }
@@ -56,10 +49,8 @@ func takeover(t *testing.T, opts redlock.Options) error {
 func TestHazard33TheRestartGuardPreventsASecondHolder(t *testing.T) {
 	t.Parallel()
 	err := takeover(t, redlock.Options{RestartGuard: 4 * time.Second})
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("the second client got %v, want no lock in time", err)
-	}
-	if !strings.Contains(err.Error(), "may have forgotten locks: it does not vote for another") {
+	Is(t, err, context.DeadlineExceeded)
+	if err == nil || !strings.Contains(err.Error(), "may have forgotten locks: it does not vote for another") {
 		t.Errorf("the error does not say which master does not vote, and for how long: %v", err)
 	}
 }
@@ -67,15 +58,13 @@ func TestHazard33TheRestartGuardPreventsASecondHolder(t *testing.T) {
 // The control: without the guard the same restarts do make two holders.
 func TestWithoutTheGuardARestartMakesTwoHolders(t *testing.T) {
 	t.Parallel()
-	if err := takeover(t, redlock.Options{}); err != nil {
-		t.Errorf("the second client got %v: this test shows nothing", err)
-	}
+	Must(t, takeover(t, redlock.Options{})) // or the test above shows nothing
 }
 
 func TestAGuardedMastersVoteIsUnknownAndSaysForHowLong(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartN(t, 3)
-	locker := dial(t, servers, redlock.Options{RestartGuard: time.Minute, RequestTimeout: time.Second})
+	locker := Dial(t, servers, redlock.Options{RestartGuard: time.Minute, RequestTimeout: time.Second})
 	for range 20 { // also once the master is only probed
 		_, err := locker.TryAcquire(t.Context(), "orders:42", 10*time.Second)
 		var quorum *redlock.QuorumError

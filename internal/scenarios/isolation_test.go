@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/soak"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -27,9 +28,7 @@ func (v victims) beside(t *testing.T, l *redlock.Locker, others func(ctx context
 	t.Helper()
 	var holds []*redlock.Lock
 	for _, ttl := range v.ttls {
-		lock, err := l.Acquire(t.Context(), fmt.Sprint("held:", ttl), ttl, redlock.AutoRenew())
-		must(t, err)
-		holds = append(holds, lock)
+		holds = append(holds, Take(t, l, fmt.Sprint("held:", ttl), ttl, redlock.AutoRenew()))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -38,8 +37,8 @@ func (v victims) beside(t *testing.T, l *redlock.Locker, others func(ctx context
 		others(ctx)
 	}()
 	for i := range v.tries {
-		pass(20 * time.Millisecond)
-		lock, err := l.TryAcquire(t.Context(), fmt.Sprint("free:", i), longTTL)
+		Pass(20 * time.Millisecond)
+		lock, err := l.TryAcquire(t.Context(), fmt.Sprint("free:", i), LongTTL)
 		if err != nil {
 			lost = append(lost, fmt.Sprintf("free key %d: %v", i, err))
 			continue
@@ -48,7 +47,7 @@ func (v victims) beside(t *testing.T, l *redlock.Locker, others func(ctx context
 			lost = append(lost, fmt.Sprintf("release %d: %v", i, err))
 		}
 	}
-	pass(2 * slices.Max(append(v.ttls, 0)))
+	Pass(2 * slices.Max(append(v.ttls, 0)))
 	for i, lock := range holds {
 		if err := lock.Err(); err != nil {
 			lost = append(lost, fmt.Sprintf("the hold of %v: %v", v.ttls[i], err))
@@ -63,15 +62,11 @@ func (v victims) beside(t *testing.T, l *redlock.Locker, others func(ctx context
 // crowd calls do again and again in n goroutines until ctx ends. Each goroutine has a number.
 func crowd(n int, do func(ctx context.Context, i int)) func(context.Context) {
 	return func(ctx context.Context) {
-		var all sync.WaitGroup
-		for i := range n {
-			all.Go(func() {
-				for ctx.Err() == nil {
-					do(ctx, i)
-				}
-			})
-		}
-		all.Wait()
+		Concurrently(n, func(i int) {
+			for ctx.Err() == nil {
+				do(ctx, i)
+			}
+		})
 	}
 }
 
@@ -89,37 +84,36 @@ func TestHazard96AShortTimeoutDoesNotMarkAMasterAsDown(t *testing.T) {
 		}},
 		{150 * time.Millisecond, soak.Or(10, 30), victims{[]time.Duration{5 * time.Second}, 10}},
 	} {
-		t.Run(fmt.Sprint(tt.away, " ", tt.others), func(t *testing.T) {
-			bubble(t, 3, func(t *testing.T, masters fakes) {
-				masters.Behave(away(tt.away))
-				l := masters.Locker(t, redlock.Options{})
-				timedOut := 0
-				var mu sync.Mutex
-				lost := tt.quiet.beside(t, l, crowd(tt.others, func(ctx context.Context, i int) {
-					lock, err := l.TryAcquire(ctx, fmt.Sprint("short:", i), 200*time.Millisecond)
-					if err == nil {
-						_ = lock.Release(ctx)
-						return
-					}
-					mu.Lock()
-					timedOut++
-					mu.Unlock()
-					pass(time.Duration(1+i%5) * time.Millisecond)
-				}))
-				for _, what := range lost {
-					t.Error(what)
+		RunVirtual(t, fmt.Sprint(tt.away, " ", tt.others), func(t *testing.T) {
+			masters := NewFakes(3)
+			masters.Behave(Away(tt.away))
+			l := masters.Locker(t, redlock.Options{})
+			timedOut := 0
+			var mu sync.Mutex
+			lost := tt.quiet.beside(t, l, crowd(tt.others, func(ctx context.Context, i int) {
+				lock, err := l.TryAcquire(ctx, fmt.Sprint("short:", i), 200*time.Millisecond)
+				if err == nil {
+					_ = lock.Release(ctx)
+					return
 				}
-				if timedOut < 100 {
-					t.Errorf("only %d requests had too little time: this test shows nothing", timedOut)
-				}
-			})
+				mu.Lock()
+				timedOut++
+				mu.Unlock()
+				Pass(time.Duration(1+i%5) * time.Millisecond)
+			}))
+			for _, what := range lost {
+				t.Error(what)
+			}
+			if timedOut < 100 {
+				t.Errorf("only %d requests had too little time: this test shows nothing", timedOut)
+			}
 		})
 	}
 }
 
 // lossy is a master with connections that lose packets at times. TCP sends such packets again much later.
 type lossy struct {
-	*fake
+	*Fake
 	away, again time.Duration
 	loses       func() bool
 }
@@ -131,13 +125,13 @@ func (m *lossy) Do(ctx context.Context, batch []*single.Call) {
 	}
 	deadline, _ := ctx.Deadline()
 	left := time.Until(deadline)
-	pass(min(takes, left))
+	Pass(min(takes, left))
 	if takes < left {
-		m.fake.Do(ctx, batch)
+		m.Fake.Do(ctx, batch)
 		return
 	}
 	for _, c := range batch { // the connection is reset, and what it has not delivered is gone
-		c.Reply, c.Err, c.Sent = single.Reply{}, errSilent, true
+		c.Reply, c.Err, c.Sent = single.Reply{}, ErrSilent, true
 	}
 }
 
@@ -145,7 +139,7 @@ func (m *lossy) Do(ctx context.Context, batch []*single.Call) {
 // to a master is lost.
 func lossyRun(t *testing.T, ttl, again, blip, beside time.Duration) (lost []string, losses int) {
 	t.Helper()
-	bubble(t, 3, func(t *testing.T, masters fakes) {
+	Bubble(t, 3, func(t *testing.T, masters Fakes) {
 		began := time.Now()
 		var mu sync.Mutex
 		over := make([]redlock.Master, len(masters))
@@ -161,13 +155,13 @@ func lossyRun(t *testing.T, ttl, again, blip, beside time.Duration) (lost []stri
 				return true
 			}}
 		}
-		l := lockerOver(t, over, redlock.Options{Clock: newClock()})
+		l := LockerOver(t, over, redlock.Options{Clock: NewClock()})
 		lost = victims{ttls: []time.Duration{ttl}}.beside(t, l, crowd(8, func(ctx context.Context, i int) {
 			lock, err := l.TryAcquire(ctx, fmt.Sprint("long:", i), beside)
 			if err == nil {
 				_ = lock.Release(ctx)
 			}
-			pass(time.Duration(400+200*i) * time.Microsecond)
+			Pass(time.Duration(400+200*i) * time.Microsecond)
 		}))
 	})
 	return lost, losses

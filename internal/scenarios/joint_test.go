@@ -8,7 +8,7 @@ import (
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/memmaster"
 	"github.com/seed-624411e5/redlock/internal/redistest"
-	"github.com/seed-624411e5/redlock/internal/testing/locktest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
 
 // Two sets of masters at a time (NewJoint): processes of neighbouring configurations. The root has failures of single
@@ -26,8 +26,8 @@ var exchanges = map[string][2][]int{
 	"one more, replaced": {{0, 1, 2}, {1, 3, 4, 5}},
 }
 
-func these[S any](all []S, at []int) []S {
-	some := make([]S, len(at))
+func these[T ~[]S, S any](all T, at []int) T {
+	some := make(T, len(at))
 	for i, n := range at {
 		some[i] = all[n]
 	}
@@ -39,12 +39,12 @@ func these[S any](all []S, at []int) []S {
 type exchange struct{ before, during, other, after *redlock.Locker }
 
 // exchanging makes the Lockers over masters in memory. Their wall clocks are ahead by skew.
-func exchanging(t *testing.T, masters []*memmaster.Master, how [2][]int, skew time.Duration) exchange {
+func exchanging(t *testing.T, masters memmaster.Masters, how [2][]int, skew time.Duration) exchange {
 	t.Helper()
-	before, after := memmaster.Masters(these(masters, how[0])), memmaster.Masters(these(masters, how[1]))
+	before, after := these(masters, how[0]).All(), these(masters, how[1]).All()
 	made := func(l *redlock.Locker, err error) *redlock.Locker {
-		must(t, err)
-		closesAtLast(t, l)
+		Must(t, err)
+		ClosesAtLast(t, l)
 		return l
 	}
 	opts := redlock.Options{Clock: memmaster.NewClock(skew)}
@@ -65,12 +65,10 @@ func (x exchange) neighbours() map[string][2]*redlock.Locker {
 
 func TestLockersOfNeighbouringConfigurationsExcludeEachOther(t *testing.T) {
 	for name, how := range exchanges {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				for who, pair := range exchanging(t, memmaster.New(6), how, 0).neighbours() {
-					excludes(t, who, pair)
-				}
-			})
+		RunVirtual(t, name, func(t *testing.T) {
+			for who, pair := range exchanging(t, memmaster.New(6), how, 0).neighbours() {
+				excludes(t, who, pair)
+			}
 		})
 	}
 }
@@ -92,26 +90,26 @@ func excludes(t *testing.T, who string, pair [2]*redlock.Locker) {
 		"reentrant alike": {redlock.Reentrant("one"), redlock.Reentrant("one"), true},
 		"several keys":    {redlock.AndKeys("second"), redlock.AndKeys("third"), false},
 	} {
-		lock := acquire(t, pair[0], longTTL, c.holds)
-		h, err := pair[1].Holder(t.Context(), key)
-		if err != nil || !h.Held || h.ID != lock.ID() || h.Holds != 1 || h.TTL < longTTL/2 {
+		lock := Acquire(t, pair[0], LongTTL, c.holds)
+		h, err := pair[1].Holder(t.Context(), Key)
+		if err != nil || !h.Held || h.ID != lock.ID() || h.Holds != 1 || h.TTL < LongTTL/2 {
 			t.Errorf("%s, %s: Holder returned %+v, %v; held by %s", who, kind, h, err, lock.ID())
 		}
-		next, err := pair[1].TryAcquire(t.Context(), key, longTTL, c.wants)
+		next, err := pair[1].TryAcquire(t.Context(), Key, LongTTL, c.wants)
 		if !c.together {
-			if onlyIs(t, err, redlock.ErrHeld); err == nil {
+			if OnlyIs(t, err, redlock.ErrHeld); err == nil {
 				t.Errorf("%s, %s: two holders", who, kind)
 			}
-			must(t, lock.Release(t.Context()))
-			must(t, acquire(t, pair[1], longTTL, c.wants).Release(t.Context()))
-			settle(time.Second)
+			Must(t, lock.Release(t.Context()))
+			Must(t, Acquire(t, pair[1], LongTTL, c.wants).Release(t.Context()))
+			Settle(time.Second)
 			continue
 		}
-		must(t, err)
-		must(t, lock.Release(t.Context()))
-		must(t, next.Verify(t.Context()))
-		must(t, next.Release(t.Context()))
-		settle(time.Second)
+		Must(t, err)
+		Must(t, lock.Release(t.Context()))
+		Must(t, next.Verify(t.Context()))
+		Must(t, next.Release(t.Context()))
+		Settle(time.Second)
 	}
 }
 
@@ -119,9 +117,9 @@ func excludes(t *testing.T, who string, pair [2]*redlock.Locker) {
 func TestOldAndNewMastersAtOnceHaveTwoHolders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := exchanging(t, memmaster.New(6), exchanges["all are replaced"], 0)
-		first, second := acquire(t, x.before, longTTL), acquire(t, x.after, longTTL)
-		must(t, first.Release(t.Context()))
-		must(t, second.Release(t.Context()))
+		first, second := Acquire(t, x.before, LongTTL), Acquire(t, x.after, LongTTL)
+		Must(t, first.Release(t.Context()))
+		Must(t, second.Release(t.Context()))
 	})
 }
 
@@ -136,12 +134,12 @@ func TestTokensRiseFromOldOverJointToNew(t *testing.T) {
 			for i, l := range []*redlock.Locker{
 				fast.before, x.before, x.during, x.during, x.before, x.during, x.after, x.during, x.after,
 			} {
-				lock := acquire(t, l, longTTL, redlock.Fenced())
+				lock := Acquire(t, l, LongTTL, redlock.Fenced())
 				if lock.Token() <= last {
 					t.Errorf("%s: token %d after %d at step %d", name, lock.Token(), last, i)
 				}
 				last = lock.Token()
-				must(t, lock.Release(t.Context()))
+				Must(t, lock.Release(t.Context()))
 			}
 		})
 	}
@@ -155,24 +153,24 @@ func TestAWaiterIsWokenByTheReleaseOfANeighbour(t *testing.T) {
 		before, after := these(servers, exchanges[name][0]), these(servers, exchanges[name][1])
 		none := redlock.Options{}
 		x := exchange{
-			dial(t, before, none), dialJoint(t, before, after, none), dialJoint(t, before, after, none),
-			dial(t, after, none),
+			Dial(t, before, none), DialJoint(t, before, after, none), DialJoint(t, before, after, none),
+			Dial(t, after, none),
 		}
 		for who, pair := range x.neighbours() {
 			k := name + who
-			lock := take(t, pair[0], k, longTTL)
-			w := wait(t, t.Context(), pair[1], k, longTTL, redlock.RetryEvery(longTTL))
-			redistest.Eventually(t, promptly, func() bool {
+			lock := Take(t, pair[0], k, LongTTL)
+			w := Wait(t, t.Context(), pair[1], k, LongTTL, redlock.RetryEvery(LongTTL))
+			redistest.Eventually(t, Promptly, func() bool {
 				queued := 0
 				for _, s := range servers {
-					queued += locktest.Queued(t, s, k)
+					queued += Queued(t, s, k)
 				}
 				return queued >= 2
 			}, "the waiter to have queued up")
 			released := time.Now()
-			give(t, lock)
-			give(t, w.Get(t))
-			if took := w.At.Sub(released); took > promptly {
+			Give(t, lock)
+			Give(t, w.Get(t))
+			if took := w.At.Sub(released); took > Promptly {
 				t.Errorf("%s: the lock came %v after its release", k, took)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -19,7 +20,7 @@ import (
 func tenantRules(t *testing.T) map[string][]string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/operate/security.md")
-	must(t, err)
+	Must(t, err)
 	var blocks []string
 	for _, after := range strings.Split(string(page), "```acl\n")[1:] {
 		block, _, _ := strings.Cut(after, "```")
@@ -46,12 +47,12 @@ func tenant(t *testing.T, servers []*redistest.Server, name, prefix string, rule
 		for _, rule := range rules {
 			args = append(args, strings.ReplaceAll(rule, "orders", name))
 		}
-		must(t, s.Client().Do(t.Context(), args...).Err())
+		Must(t, s.Client().Do(t.Context(), args...).Err())
 		urls[i] = strings.Replace(s.URL(), "redis://", "redis://"+name+":secret@", 1)
 	}
 	l, err := redlock.Dial(t.Context(), urls, redlock.Options{Prefix: prefix})
-	must(t, err)
-	t.Cleanup(func() { closeLocker(t, l) })
+	Must(t, err)
+	t.Cleanup(func() { CloseLocker(t, l) })
 	return l
 }
 
@@ -71,20 +72,20 @@ func TestATenantsUserCanDoEverythingWithItsPrefixAndNothingElse(t *testing.T) {
 			}
 			for _, s := range servers {
 				entries, err := s.Client().ACLLog(t.Context(), 10).Result()
-				must(t, err)
+				Must(t, err)
 				for _, e := range entries {
 					t.Errorf("%s was refused %s %s", e.Username, e.Reason, e.Object)
 				}
 			}
 			if prefix == "orders:" {
-				if err := try(t, a, "4{2}", redlock.Fenced()); err == nil || !strings.Contains(err.Error(), "NOPERM") {
+				if err := Try(t, a, "4{2}", redlock.Fenced()); err == nil || !strings.Contains(err.Error(), "NOPERM") {
 					t.Errorf("a key with braces: %v", err)
 				}
 			}
-			held := take(t, b, "42", longTTL, redlock.Fenced())
+			held := Take(t, b, "42", LongTTL, redlock.Fenced())
 			trespass(t, servers, "orders", theirs)
-			must(t, held.Verify(t.Context()))
-			give(t, held)
+			Must(t, held.Verify(t.Context()))
+			Give(t, held)
 		})
 	}
 }
@@ -103,31 +104,31 @@ func everyKind(t *testing.T, servers []*redistest.Server, prefix, key string, lo
 		{redlock.AndKeys("other")},
 		{redlock.MinHold(time.Millisecond)},
 	} {
-		held := take(t, lockers[0], key, longTTL)
-		w := wait(t, t.Context(), lockers[1], key, longTTL, opts...)
-		redistest.Eventually(t, promptly, func() bool { return waitersOf(t, servers, prefix+key) > len(servers)/2 },
+		held := Take(t, lockers[0], key, LongTTL)
+		w := Wait(t, t.Context(), lockers[1], key, LongTTL, opts...)
+		redistest.Eventually(t, Promptly, func() bool { return waitersOf(t, servers, prefix+key) > len(servers)/2 },
 			"the waiter to queue up on a majority")
-		redistest.Eventually(t, promptly, func() bool { return listening(t, servers) > 0 }, "the waiter to listen")
-		published := calls(t, servers, "publish")
-		give(t, held)
+		redistest.Eventually(t, Promptly, func() bool { return Listening(t, servers) > 0 }, "the waiter to listen")
+		published := Calls(t, servers, "publish")
+		Give(t, held)
 		lock := w.Get(t)
 		// At least one master publishes: the masters that granted the lock and the masters that have the waiter in
 		// their queues have one in common. The waiter leaves the other queues when it gets the lock, maybe before the
 		// release has arrived there.
-		redistest.Eventually(t, promptly, func() bool { return calls(t, servers, "publish") > published },
+		redistest.Eventually(t, Promptly, func() bool { return Calls(t, servers, "publish") > published },
 			"a master to notify the waiter")
-		must(t, lock.Extend(t.Context(), 2*longTTL))
-		must(t, lock.Verify(t.Context()))
+		Must(t, lock.Extend(t.Context(), 2*LongTTL))
+		Must(t, lock.Verify(t.Context()))
 		if h, err := lockers[0].Holder(t.Context(), key); err != nil || h.ID != lock.ID() {
 			t.Errorf("options %d: held by %+v, %v", i, h, err)
 		}
 		if lock.Token() > 0 && i == 1 {
 			h, err := lock.Handover()
-			must(t, err)
-			lock, err = lockers[0].Attach(t.Context(), h, longTTL)
-			must(t, err)
+			Must(t, err)
+			lock, err = lockers[0].Attach(t.Context(), h, LongTTL)
+			Must(t, err)
 		}
-		give(t, lock)
+		Give(t, lock)
 	}
 }
 
@@ -154,13 +155,13 @@ func trespass(t *testing.T, servers []*redistest.Server, name, theirs string) {
 		urls[i] = strings.Replace(s.URL(), "redis://", "redis://"+name+":secret@", 1)
 	}
 	l, err := redlock.Dial(t.Context(), urls, redlock.Options{Prefix: theirs})
-	must(t, err)
-	defer closeLocker(t, l)
+	Must(t, err)
+	defer CloseLocker(t, l)
 	for what, opt := range map[string]redlock.Option{
 		"plain": redlock.AutoRenew(), "fenced": redlock.Fenced(), "shared": redlock.Shared(),
 		"several": redlock.AndKeys("other"),
 	} {
-		if err := try(t, l, "free", opt); err == nil || !strings.Contains(err.Error(), "NOPERM") {
+		if err := Try(t, l, "free", opt); err == nil || !strings.Contains(err.Error(), "NOPERM") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

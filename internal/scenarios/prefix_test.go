@@ -16,6 +16,7 @@ import (
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/internal/soak"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/redlocktest"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -26,7 +27,7 @@ func TestBadPrefixesAreRefused(t *testing.T) {
 	for what, prefix := range map[string]string{
 		"too long": long + "p", "reserved": "redlock:queue:", "all that is reserved": "redlock:",
 	} {
-		_, err := redlock.New(newFakes(1).Masters(), redlock.Options{Prefix: prefix})
+		_, err := redlock.New(NewFakes(1).Masters(), redlock.Options{Prefix: prefix})
 		if !errors.Is(err, redlock.ErrInvalid) || !strings.Contains(err.Error(), "Options.Prefix") {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -43,8 +44,8 @@ func TestBadPrefixesAreRefused(t *testing.T) {
 		{"a:", "", false},
 		{"\x00{", "}\xff", true},
 	} {
-		l, err := redlock.New(newFakes(1).Masters(), redlock.Options{Prefix: c.prefix})
-		must(t, err)
+		l, err := redlock.New(NewFakes(1).Masters(), redlock.Options{Prefix: c.prefix})
+		Must(t, err)
 		lock, acquired := l.TryAcquire(t.Context(), c.key, time.Minute)
 		if errors.Is(acquired, redlock.ErrInvalid) == c.ok {
 			t.Errorf("%.20q + %.20q: %v", c.prefix, c.key, acquired)
@@ -57,9 +58,9 @@ func TestBadPrefixesAreRefused(t *testing.T) {
 			if got := lock.Key(); got != c.key {
 				t.Errorf("the key %.20q became %.20q", c.key, got)
 			}
-			give(t, lock)
+			Give(t, lock)
 		}
-		closeLocker(t, l)
+		CloseLocker(t, l)
 	}
 }
 
@@ -155,31 +156,29 @@ func TestWaitersAreNotifiedByKeyWithAndWithoutPrefix(t *testing.T) {
 		"with another split":           {"a:b", "a", false},
 		"by nobody":                    {"", "a:", true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				const full = "a:b:c"
-				masters := redlocktest.New(t, redlocktest.Count(3))
-				waiter := masters.Locker(t, redlock.Options{Prefix: c.waiter})
-				if c.deaf {
-					var all []redlock.Master
-					for _, m := range masters {
-						all = append(all, unheard{m})
-					}
-					l := lockerOver(t, all, redlock.Options{Prefix: c.waiter, Clock: masters.Clock()})
-					waiter = l
+		RunVirtual(t, name, func(t *testing.T) {
+			const full = "a:b:c"
+			masters := redlocktest.New(t, redlocktest.Count(3))
+			waiter := masters.Locker(t, redlock.Options{Prefix: c.waiter})
+			if c.deaf {
+				var all []redlock.Master
+				for _, m := range masters {
+					all = append(all, unheard{m})
 				}
-				held := take(t, masters.Locker(t, redlock.Options{Prefix: c.holder}), full[len(c.holder):], time.Hour)
-				w := wait(t, t.Context(), waiter, full[len(c.waiter):], time.Hour)
-				pass(time.Minute + 7*time.Millisecond) // it tries seldom by now
-				began := time.Now()
-				give(t, held)
-				<-w.Ended
-				must(t, w.Err)
-				if took := w.At.Sub(began); took == 0 == c.deaf {
-					t.Errorf("the waiter had the lock after %v", took)
-				}
-				give(t, w.Lock)
-			})
+				l := LockerOver(t, all, redlock.Options{Prefix: c.waiter, Clock: masters.Clock()})
+				waiter = l
+			}
+			held := Take(t, masters.Locker(t, redlock.Options{Prefix: c.holder}), full[len(c.holder):], time.Hour)
+			w := Wait(t, t.Context(), waiter, full[len(c.waiter):], time.Hour)
+			Pass(time.Minute + 7*time.Millisecond) // it tries seldom by now
+			began := time.Now()
+			Give(t, held)
+			<-w.Ended
+			Must(t, w.Err)
+			if took := w.At.Sub(began); took == 0 == c.deaf {
+				t.Errorf("the waiter had the lock after %v", took)
+			}
+			Give(t, w.Lock)
 		})
 	}
 }
@@ -187,13 +186,13 @@ func TestWaitersAreNotifiedByKeyWithAndWithoutPrefix(t *testing.T) {
 // A waiter for several keys moves to the queue of the key that is held, and leaves the queue of a free key.
 func TestAWaiterForSeveralKeysWithAPrefixQueuesForTheHeldKey(t *testing.T) {
 	for _, prefix := range []string{"", "a:"} {
-		inMemory(t, func(t *testing.T, masters redlocktest.Masters, _ *redlock.Locker) {
+		InMemory(t, func(t *testing.T, masters redlocktest.Masters, _ *redlock.Locker) {
 			l := masters.Locker(t, redlock.Options{Prefix: prefix})
-			held := take(t, masters.Locker(t, redlock.Options{}), prefix+"y", time.Hour)
-			both := wait(t, t.Context(), l, "x", time.Hour, redlock.AndKeys("y"))
+			held := Take(t, masters.Locker(t, redlock.Options{}), prefix+"y", time.Hour)
+			both := Wait(t, t.Context(), l, "x", time.Hour, redlock.AndKeys("y"))
 			synctest.Wait()
 			began := time.Now()
-			give(t, take(t, l, "x", time.Hour, redlock.Fenced()))
+			Give(t, Take(t, l, "x", time.Hour, redlock.Fenced()))
 			if took := time.Since(began); took > 0 {
 				t.Errorf("%q: it waited %v behind one that waits for another key", prefix, took)
 			}
@@ -204,10 +203,10 @@ func TestAWaiterForSeveralKeysWithAPrefixQueuesForTheHeldKey(t *testing.T) {
 			}) {
 				t.Errorf("%q: %+v", prefix, err)
 			}
-			give(t, held)
+			Give(t, held)
 			<-both.Ended
-			must(t, both.Err)
-			give(t, both.Lock)
+			Must(t, both.Err)
+			Give(t, both.Lock)
 		})
 	}
 }
@@ -265,7 +264,7 @@ func showAll(t *testing.T, s *seen, masters redlocktest.Masters, l, other *redlo
 			t.Error("no error to look at")
 		}
 	}
-	lock := take(t, l, "k", 10*time.Second, redlock.AndKeys("m"))
+	lock := Take(t, l, "k", 10*time.Second, redlock.AndKeys("m"))
 	if held := masters.Held(); !slices.Equal(held, []string{marker + "k", marker + "m"}) {
 		t.Errorf("the masters have %q", held)
 	}
@@ -282,116 +281,116 @@ func showAll(t *testing.T, s *seen, masters redlocktest.Masters, l, other *redlo
 	defer cancel()
 	_, err = l.Acquire(short, "k", time.Minute)
 	fails(err) // gave up
-	masters.Fail(refuses("NOPERM no right"))
+	masters.Fail(ReplyError("NOPERM no right"))
 	_, err = l.Acquire(ctx, "complained", time.Minute, redlock.MaxOutage(time.Second))
 	fails(err)
 	masters.Fail(nil)
-	must(t, lock.Verify(ctx))
-	must(t, lock.Extend(ctx, time.Minute))
+	Must(t, lock.Verify(ctx))
+	Must(t, lock.Extend(ctx, time.Minute))
 	masters.Lose(marker+"k", marker+"m")
 	fails(lock.Verify(ctx))
 	fails(lock.Extend(ctx, time.Minute))
 	fails(lock.Release(ctx))
-	lost := take(t, l, "k", 3*time.Second, redlock.AutoRenew())
+	lost := Take(t, l, "k", 3*time.Second, redlock.AutoRenew())
 	masters.Lose(marker + "k")
 	<-lost.Done()
 	fails(lost.Err())
 	fails(lost.Release(ctx))
 
-	held := take(t, other, "k", time.Minute)
-	first, second := wait(t, ctx, l, "k", time.Minute), wait(t, ctx, l, "k", time.Minute)
+	held := Take(t, other, "k", time.Minute)
+	first, second := Wait(t, ctx, l, "k", time.Minute), Wait(t, ctx, l, "k", time.Minute)
 	synctest.Wait()
-	give(t, held)
+	Give(t, held)
 	for range 2 { // whichever was first passes it on to the other
 		select {
 		case <-first.Ended:
-			give(t, first.Lock)
+			Give(t, first.Lock)
 			first.Ended = nil
 		case <-second.Ended:
-			give(t, second.Lock)
+			Give(t, second.Lock)
 			second.Ended = nil
 		}
 	}
 
-	fenced := take(t, l, "k", time.Minute, redlock.Fenced())
+	fenced := Take(t, l, "k", time.Minute, redlock.Fenced())
 	h, err := fenced.Handover()
-	must(t, err)
+	Must(t, err)
 	s.add(h)
 	s.add(h.Key())
-	next, err := other.Attach(ctx, sent(t, h), time.Minute)
-	must(t, err)
+	next, err := other.Attach(ctx, Sent(t, h), time.Minute)
+	Must(t, err)
 	s.add(next.Keys())
 	_, err = l.Attach(ctx, h, time.Minute)
 	fails(err)
 	_, err = l.Holder(ctx, "redlock:x")
 	fails(err)
 	holder, err := l.Holder(ctx, "k")
-	must(t, err)
+	Must(t, err)
 	s.add(holder)
-	give(t, next)
+	Give(t, next)
 	synctest.Wait() // until no master has it, so that none refuses what follows
 
-	kept := take(t, l, "k", time.Minute)
+	kept := Take(t, l, "k", time.Minute)
 	synctest.Wait()   // until all masters have it, not only a quorum
 	masters[0].Stop() // which does not confirm
-	give(t, kept)
-	pass(10 * time.Second)
+	Give(t, kept)
+	Pass(10 * time.Second)
 	masters[0].Start()
-	pass(10 * time.Second)
+	Pass(10 * time.Second)
 	masters[:2].Stop()
 	_, err = l.TryAcquire(ctx, "k", time.Minute)
 	fails(err)
 	_, err = l.Holder(ctx, "k")
 	fails(err)
 	masters[:2].Start()
-	pass(time.Minute)
+	Pass(time.Minute)
 }
 
 func TestAHandoverIsForTheSamePrefix(t *testing.T) {
-	inMemory(t, func(t *testing.T, masters redlocktest.Masters, without *redlock.Locker) {
+	InMemory(t, func(t *testing.T, masters redlocktest.Masters, without *redlock.Locker) {
 		with := masters.Locker(t, redlock.Options{Prefix: "a:"})
-		lock := take(t, with, "b", time.Minute, redlock.Fenced())
+		lock := Take(t, with, "b", time.Minute, redlock.Fenced())
 		h, err := lock.Handover()
-		must(t, err)
-		_, err = without.Attach(t.Context(), sent(t, h), time.Minute)
+		Must(t, err)
+		_, err = without.Attach(t.Context(), Sent(t, h), time.Minute)
 		if !errors.Is(err, redlock.ErrInvalid) || !strings.Contains(err.Error(), "Options.Prefix") ||
 			!strings.Contains(err.Error(), `"a:"`) {
 			t.Errorf("another Prefix: %v", err)
 		}
-		next, err := masters.Locker(t, redlock.Options{Prefix: "a:"}).Attach(t.Context(), sent(t, h), time.Minute)
-		must(t, err) // nothing was sent before
+		next, err := masters.Locker(t, redlock.Options{Prefix: "a:"}).Attach(t.Context(), Sent(t, h), time.Minute)
+		Must(t, err) // nothing was sent before
 		if next.Key() != "b" {
 			t.Errorf("the key b became %q", next.Key())
 		}
-		give(t, next)
+		Give(t, next)
 	})
 }
 
 // Other implementations know the lock by the name that it has on the masters.
 func TestAPrefixIsPartOfTheKeyThatServersHave(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{Prefix: "orders:"}) // key is orders:42
-	setByHand(t, servers, "by hand", longTTL)
-	is(t, try(t, l, "42"), redlock.ErrHeld)
+	l := Dial(t, servers, redlock.Options{Prefix: "orders:"}) // key is orders:42
+	SetByHand(t, servers, "by hand", LongTTL)
+	Is(t, Try(t, l, "42"), redlock.ErrHeld)
 	for _, s := range servers {
 		releaseByHand(t, s, "by hand")
 	}
 	// A request of the refused attempt may arrive at a master after the release by hand. The master would then refuse
 	// the next attempt.
-	must(t, l.Close(within(t, promptly)))
-	l = dial(t, servers, redlock.Options{Prefix: "orders:"})
-	lock := take(t, l, "42", longTTL, redlock.Published("here"))
-	redistest.Eventually(t, promptly, func() bool { return holders(t, servers, lock.Owner()) == 3 },
+	Must(t, l.Close(Within(t, Promptly)))
+	l = Dial(t, servers, redlock.Options{Prefix: "orders:"})
+	lock := Take(t, l, "42", LongTTL, redlock.Published("here"))
+	redistest.Eventually(t, Promptly, func() bool { return Holders(t, servers, lock.Owner()) == 3 },
 		"every master to have it")
-	if h, err := dial(t, servers, redlock.Options{}).Holder(t.Context(), key); err != nil || h.Value != "here" ||
+	if h, err := Dial(t, servers, redlock.Options{}).Holder(t.Context(), Key); err != nil || h.Value != "here" ||
 		h.ID != lock.ID() {
 		t.Errorf("without a Prefix, Holder returned %+v, %v", h, err)
 	}
 	for _, s := range servers {
-		if n := s.Client().Exists(t.Context(), single.CounterKey(key)).Val(); n != 1 {
+		if n := s.Client().Exists(t.Context(), single.CounterKey(Key)).Val(); n != 1 {
 			t.Errorf("%d counters", n)
 		}
 	}
-	give(t, lock)
-	nowhere(t, servers, key)
+	Give(t, lock)
+	Nowhere(t, servers, Key)
 }

@@ -1,7 +1,6 @@
 package scenarios_test
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 )
 
 // authority signs certificates.
@@ -33,7 +33,7 @@ type authority struct {
 func newAuthority(tb testing.TB) *authority {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(tb, err)
+	Must(tb, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, IsCA: true,
 		BasicConstraintsValid: true,
@@ -41,9 +41,9 @@ func newAuthority(tb testing.TB) *authority {
 		KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	must(tb, err)
+	Must(tb, err)
 	cert, err := x509.ParseCertificate(der)
-	must(tb, err)
+	Must(tb, err)
 	return &authority{key, cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 }
 
@@ -51,7 +51,7 @@ func newAuthority(tb testing.TB) *authority {
 func (a *authority) issue(tb testing.TB, ip string) (certPEM, keyPEM []byte) {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(tb, err)
+	Must(tb, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: ip}, IPAddresses: []net.IP{
 			net.ParseIP(ip),
@@ -61,9 +61,9 @@ func (a *authority) issue(tb testing.TB, ip string) (certPEM, keyPEM []byte) {
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
-	must(tb, err)
+	Must(tb, err)
 	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	must(tb, err)
+	Must(tb, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
 }
@@ -72,7 +72,7 @@ func (a *authority) issue(tb testing.TB, ip string) (certPEM, keyPEM []byte) {
 func (a *authority) client(tb testing.TB) *tls.Config {
 	tb.Helper()
 	pair, err := tls.X509KeyPair(a.issue(tb, "127.0.0.1"))
-	must(tb, err)
+	Must(tb, err)
 	roots := x509.NewCertPool()
 	roots.AddCert(a.cert)
 	return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
@@ -88,7 +88,7 @@ func (a *authority) servers(tb testing.TB, ip string, n int) []*redistest.Server
 		CAFile: filepath.Join(dir, "ca.pem"),
 	}
 	for name, content := range map[string][]byte{files.CertFile: cert, files.KeyFile: key, files.CAFile: a.pem} {
-		must(tb, os.WriteFile(name, content, 0o600))
+		Must(tb, os.WriteFile(name, content, 0o600))
 	}
 	return redistest.StartN(tb, n, redistest.WithTLS(files))
 }
@@ -101,8 +101,8 @@ func secured(tb testing.TB, servers []*redistest.Server, config *tls.Config) *re
 		masters[i] = &redis.Options{Addr: s.Addr(), TLSConfig: config}
 	}
 	locker, err := redlock.Open(masters, redlock.Options{RequestTimeout: 2 * time.Second}) // handshakes take a while
-	must(tb, err)
-	tb.Cleanup(func() { closeLocker(tb, locker) })
+	Must(tb, err)
+	tb.Cleanup(func() { CloseLocker(tb, locker) })
 	return locker
 }
 
@@ -116,22 +116,14 @@ func TestEveryKindOfLockWorksOverMutualTLS(t *testing.T) {
 			redlock.AutoRenew(),
 		},
 	} {
-		lock, err := locker.Acquire(within(t, promptly), name, longTTL, opts...)
-		must(t, err)
-		must(t, lock.Extend(within(t, promptly), longTTL))
-		must(t, lock.Release(t.Context()))
+		lock := Take(t, locker, name, LongTTL, opts...)
+		Must(t, lock.Extend(Within(t, Promptly), LongTTL))
+		Must(t, lock.Release(t.Context()))
 	}
-	lock := acquire(t, locker, longTTL)
-	got := make(chan error, 1)
-	go func() {
-		next, err := locker.Acquire(within(t, promptly), key, longTTL)
-		if err == nil {
-			err = next.Release(context.WithoutCancel(t.Context()))
-		}
-		got <- err
-	}()
-	must(t, lock.Release(t.Context()))
-	must(t, <-got)
+	lock := Acquire(t, locker, LongTTL)
+	next := Wait(t, Within(t, Promptly), locker, Key, LongTTL)
+	Give(t, lock)
+	Give(t, next.Get(t))
 }
 
 func TestTLSIsVerifiedInBothDirections(t *testing.T) {
@@ -156,24 +148,24 @@ func TestTLSIsVerifiedInBothDirections(t *testing.T) {
 		"no TLS at all":                {servers, nil, ""},
 	} {
 		locker := secured(t, c.servers, c.config)
-		_, err := locker.TryAcquire(within(t, promptly), key, 3*time.Second) // what can't be released lapses
-		is(t, err, redlock.ErrNoQuorum)
+		_, err := locker.TryAcquire(Within(t, Promptly), Key, 3*time.Second) // what can't be released lapses
+		Is(t, err, redlock.ErrNoQuorum)
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want it to say %q", name, err, c.says)
 		}
-		if n := holders(t, c.servers, ""); n > 0 {
+		if n := Holders(t, c.servers, ""); n > 0 {
 			t.Errorf("%s: the key was set", name)
 		}
 	}
-	must(t, try(t, secured(t, servers, trusting), key))
+	Must(t, Try(t, secured(t, servers, trusting), Key))
 }
 
 func TestARedissURLVerifiesTheServersCertificate(t *testing.T) {
 	ca := newAuthority(t)
 	servers := ca.servers(t, "127.0.0.1", 1) // by an authority that the system does not know
-	locker := dial(t, servers, redlock.Options{RequestTimeout: 2 * time.Second})
-	_, err := locker.TryAcquire(within(t, promptly), key, longTTL)
-	is(t, err, redlock.ErrNoQuorum)
+	locker := Dial(t, servers, redlock.Options{RequestTimeout: 2 * time.Second})
+	_, err := locker.TryAcquire(Within(t, Promptly), Key, LongTTL)
+	Is(t, err, redlock.ErrNoQuorum)
 	if err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("%v, want it to say why the certificate is refused", err)
 	}

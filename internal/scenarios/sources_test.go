@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -15,16 +16,16 @@ import (
 func TestSourceS1AcquireAndExpiryAreAtomic(t *testing.T) {
 	server := redistest.Start(t)
 	for range 20 { // the client is cut off in the middle of acquiring, again and again
-		l := dial(t, []*redistest.Server{server}, redlock.Options{})
+		l := Dial(t, []*redistest.Server{server}, redlock.Options{})
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			if lock, err := l.TryAcquire(t.Context(), key, 50*time.Millisecond); err == nil {
+			if lock, err := l.TryAcquire(t.Context(), Key, 50*time.Millisecond); err == nil {
 				_ = lock.Release(t.Context())
 			}
 		}()
 		_ = server.Client().Do(t.Context(), "client", "kill", "type", "normal", "skipme", "yes").Err()
-		if left := server.Client().TTL(t.Context(), key).Val(); left == -1 {
+		if left := server.Client().TTL(t.Context(), Key).Val(); left == -1 {
 			t.Fatal("the key has no expiry")
 		}
 		<-ended
@@ -33,18 +34,18 @@ func TestSourceS1AcquireAndExpiryAreAtomic(t *testing.T) {
 
 // S1: the clients' clocks need not agree.
 func TestSourceS1ClientsClocksNeedNotAgree(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, masters fakes) {
-		ahead := newClock()
+	Bubble(t, 5, func(t *testing.T, masters Fakes) {
+		ahead := NewClock()
 		ahead.Suspend(1000 * time.Hour)
 		a, b := masters.Locker(t, redlock.Options{Clock: ahead}), masters.Locker(t, redlock.Options{})
 		for _, pair := range [][2]*redlock.Locker{{a, b}, {b, a}} {
-			lock := acquire(t, pair[0], 10*time.Second)
-			_, err := pair[1].TryAcquire(t.Context(), key, 10*time.Second)
-			is(t, err, redlock.ErrHeld)
+			lock := Acquire(t, pair[0], 10*time.Second)
+			_, err := pair[1].TryAcquire(t.Context(), Key, 10*time.Second)
+			Is(t, err, redlock.ErrHeld)
 			<-lock.Done()
-			settle(time.Second)
-			must(t, acquire(t, pair[1], 10*time.Second).Release(t.Context()))
-			settle(time.Second)
+			Settle(time.Second)
+			Must(t, Acquire(t, pair[1], 10*time.Second).Release(t.Context()))
+			Settle(time.Second)
 		}
 	})
 }
@@ -54,13 +55,12 @@ func TestSourceS1ClientsClocksNeedNotAgree(t *testing.T) {
 // within the validity. The validity is the ttl minus the elapsed time. After a failure it releases on all masters,
 // also on those that refused.
 func TestSourceS3TheFiveStepsOfRedLock(t *testing.T) {
-	bubble(t, 5, func(t *testing.T, masters fakes) {
-		l := masters.Locker(t, redlock.Options{})
+	WithLocker(t, 5, func(t *testing.T, masters Fakes, l *redlock.Locker) {
 		for _, m := range masters[:3] {
-			m.Behave(away(30 * time.Millisecond))
+			m.Behave(Away(30 * time.Millisecond))
 		}
 		began := time.Now()
-		lock := acquire(t, l, 10*time.Second)
+		lock := Acquire(t, l, 10*time.Second)
 		if took := time.Since(began); took != 30*time.Millisecond {
 			t.Errorf("a majority took %v, the third fastest of five answers takes 30ms", took)
 		}
@@ -70,11 +70,11 @@ func TestSourceS3TheFiveStepsOfRedLock(t *testing.T) {
 		if n := masters.Holders(lock.Owner()); n != 5 {
 			t.Errorf("%d masters have the same key and value", n)
 		}
-		must(t, lock.Release(t.Context()))
-		settle(time.Second)
+		Must(t, lock.Release(t.Context()))
+		Settle(time.Second)
 
 		masters.Behave(nil)
-		masters[:3].Take("other", longTTL)
+		masters[:3].Take("other", LongTTL)
 		releases := func() (all []int) {
 			for _, m := range masters {
 				all = append(all, m.Count(single.Release))
@@ -82,9 +82,9 @@ func TestSourceS3TheFiveStepsOfRedLock(t *testing.T) {
 			return all
 		}
 		before := releases()
-		_, err := l.TryAcquire(t.Context(), key, 10*time.Second)
-		is(t, err, redlock.ErrHeld)
-		settle(time.Second)
+		_, err := l.TryAcquire(t.Context(), Key, 10*time.Second)
+		Is(t, err, redlock.ErrHeld)
+		Settle(time.Second)
 		for i, n := range releases() {
 			if n != before[i]+1 {
 				t.Errorf("%s was asked %d times to release after the failure, want once", masters[i].Name(),

@@ -15,9 +15,8 @@ func TestACloneIsIndependent(t *testing.T) {
 	s := store.New()
 	ask := func(s *store.Store, r single.Request) {
 		t.Helper()
-		if _, err := s.Serve(now, &r); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.Serve(now, &r)
+		must(t, err)
 	}
 	plain, shared := []string{"a"}, []string{"b"}
 	ask(s, single.Request{Op: single.Acquire, Keys: plain, Owner: "o1", TTL: time.Second, Fence: true, Token: 7})

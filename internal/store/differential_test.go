@@ -85,9 +85,7 @@ func (w *twin) form(t *rapid.T, r *single.Request) string {
 		return ""
 	}
 	form, err := w.client.Type(w.ctx, r.Keys[0]).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, hold := single.HoldOf(w.client.Get(w.ctx, r.Keys[0]).Val()); hold {
 		return "hold"
 	}
@@ -97,18 +95,14 @@ func (w *twin) form(t *rapid.T, r *single.Request) string {
 // compareNotifications compares the messages that waiters got from both.
 func (w *twin) compareNotifications(t *rapid.T) {
 	const end = "the end"
-	if err := w.client.Publish(w.ctx, single.ChannelPrefix, end).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.client.Publish(w.ctx, single.ChannelPrefix, end).Err())
 	var got, want []string
 	for _, n := range w.store.Notifications() {
 		got = append(got, n.Waiter+" "+n.Key)
 	}
 	for {
 		m, err := w.told.ReceiveMessage(w.ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if m.Payload == end {
 			break
 		}
@@ -169,9 +163,8 @@ func (w *twin) intrude(t *rapid.T) {
 		pipe.ZAdd(w.ctx, key, redis.Z{Score: float64(w.began.UnixMilli()), Member: "r:a:1"},
 			redis.Z{Score: -7, Member: "!w1"})
 	}
-	if _, err := pipe.Exec(w.ctx); err != nil {
-		t.Fatal(err)
-	}
+	_, err := pipe.Exec(w.ctx)
+	must(t, err)
 	w.store.Put(key, text, command == "zadd")
 	w.asked = append(w.asked, fmt.Sprintf("somebody puts a %s at %s", command, key))
 }
@@ -182,9 +175,7 @@ func (w *twin) fill(t *rapid.T, full bool) {
 	if full {
 		limit = "1"
 	}
-	if err := w.client.ConfigSet(w.ctx, "maxmemory", limit).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.client.ConfigSet(w.ctx, "maxmemory", limit).Err())
 	w.store.Full = full
 	w.asked = append(w.asked, fmt.Sprintf("full: %t", full))
 }
@@ -240,9 +231,7 @@ func (w *twin) pass(t *rapid.T, d time.Duration) {
 		w.fill(t, false) // what follows is no part of the comparison
 		defer w.fill(t, true)
 	}
-	if err := w.client.Eval(w.ctx, age, nil, d.Milliseconds()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.client.Eval(w.ctx, age, nil, d.Milliseconds()).Err())
 }
 
 // request draws a request of the kinds that the engine sends, and some other ones.
@@ -495,9 +484,7 @@ const sequences = 600
 func TestTheStoreAnswersLikeARealServer(t *testing.T) {
 	server := redistest.Start(t)
 	master, err := single.Dial(server.URL(), single.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = master.Close() }()
 	n := sequences
 	switch {
@@ -511,9 +498,8 @@ func TestTheStoreAnswersLikeARealServer(t *testing.T) {
 		single.ChannelPrefix+"w2")
 	defer func() { _ = told.Close() }()
 	for range 3 {
-		if _, err := told.Receive(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		_, err := told.Receive(t.Context())
+		must(t, err)
 	}
 	stalls, errors, kept, forms := 0, make(map[string]int), make(map[string]int), make(map[string]int)
 	several := make(map[string]int)
@@ -586,9 +572,7 @@ func TestTheStoreAnswersLikeARealServer(t *testing.T) {
 
 func TestThereIsNoTokenAfterTheLast(t *testing.T) {
 	master, err := single.Dial(redistest.Start(t).URL(), single.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = master.Close() }()
 	s, now := store.New(), time.Duration(time.Now().UnixNano())
 	fenced := single.Request{

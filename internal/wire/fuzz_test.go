@@ -102,13 +102,9 @@ func inPieces(t *testing.T, raw []byte, step int, expect *wire.Expect) wire.Repl
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	conn, _, err := config.Dial(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = conn.Close() }()
-	if err := conn.Send(nil, time.Time{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, conn.Send(nil, time.Time{}))
 	return conn.Reply(expect)
 }
 

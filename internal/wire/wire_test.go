@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
@@ -22,19 +23,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const patience = 10 * time.Second
 
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-func within(tb testing.TB, d time.Duration) context.Context {
-	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), d)
-	tb.Cleanup(cancel)
-	return ctx
-}
+var (
+	must   = locktest.Must
+	within = locktest.Within
+)
 
 // An unread reply is an error, and so is a failed one.
 func TestAnUnreadReplyIsAnError(t *testing.T) {

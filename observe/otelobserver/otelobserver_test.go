@@ -16,18 +16,14 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/observe"
 	"github.com/seed-624411e5/redlock/observe/otelobserver"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
+var must = locktest.Must
 
 // sums collects each metric's value over all attributes: of a histogram the number of recordings.
 func sums(tb testing.TB, reader *metric.ManualReader) map[string]int64 {

@@ -14,17 +14,13 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/observe/promobserver"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
+var must = locktest.Must
 
 // reading returns a metric's value, summed over all matching labels: of counters and gauges the value, of histograms
 // the number of observations.
@@ -111,9 +107,7 @@ func TestMetricsTellTheLifeOfLocksOnRealMasters(t *testing.T) {
 	released := reading(t, registry, "redlock_votes_total", "op=release")
 	lost, err := locker.Acquire(ctx, "b", time.Minute)
 	must(t, err)
-	for _, s := range servers {
-		must(t, s.Client().FlushAll(ctx).Err())
-	}
+	locktest.TellAll(t, servers, "flushall")
 	if err := lost.Extend(ctx, time.Minute); err == nil {
 		t.Fatal("extended a lost lock")
 	}

@@ -13,17 +13,13 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/observe/slogobserver"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
+var must = locktest.Must
 
 // levels plays a lock's life on real masters, with one of three stopped and the lock deleted in the end. It returns how
 // often each message was logged at each level.
@@ -53,9 +49,7 @@ func TestTheLifeOfALockIsLoggedAtItsLevels(t *testing.T) {
 	must(t, servers[1].Restart())
 	lost, err := locker.Acquire(t.Context(), "orders:43", time.Minute)
 	must(t, err)
-	for _, s := range servers {
-		must(t, s.Client().FlushAll(t.Context()).Err())
-	}
+	locktest.TellAll(t, servers, "flushall")
 	if err := lost.Extend(t.Context(), time.Minute); err == nil {
 		t.Fatal("extended a lost lock")
 	}

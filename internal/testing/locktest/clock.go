@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,6 +44,21 @@ func Pass(d time.Duration) {
 func Settle(d time.Duration) {
 	Pass(d)
 	synctest.Wait()
+}
+
+// Concurrently calls f n times at once, and waits for all calls.
+func Concurrently(n int, f func(i int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { f(i) })
+	}
+	all.Wait()
+}
+
+// RunVirtual runs body as a subtest in virtual time.
+func RunVirtual(t *testing.T, name string, body func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, body) })
 }
 
 // InMemory runs body in virtual time with three masters of package redlocktest and a Locker over these masters. It is

@@ -57,6 +57,14 @@ func (f Fakes) Holders(owner string) int {
 	return n
 }
 
+// AllFree fails the test if a master has the key.
+func (f Fakes) AllFree(tb testing.TB) {
+	tb.Helper()
+	if n := f.Holders(""); n > 0 {
+		tb.Errorf("the key is left on %d masters", n)
+	}
+}
+
 // Asked returns the number of all requests to the masters.
 func (f Fakes) Asked() int {
 	n := 0
@@ -66,6 +74,14 @@ func (f Fakes) Asked() int {
 		m.Mu.Unlock()
 	}
 	return n
+}
+
+// NotAsked fails the test if a master has got a request.
+func (f Fakes) NotAsked(tb testing.TB) {
+	tb.Helper()
+	if n := f.Asked(); n != 0 {
+		tb.Errorf("the masters got %d requests", n)
+	}
 }
 
 // On is a behaviour that holds for one kind of request; others are performed at once.
@@ -127,6 +143,12 @@ func ClosesAtLast(tb testing.TB, l *redlock.Locker) {
 func Bubble(t *testing.T, n int, body func(t *testing.T, masters Fakes)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { body(t, NewFakes(n)) })
+}
+
+// WithLocker runs body in virtual time with n masters in memory and a Locker over these masters.
+func WithLocker(t *testing.T, n int, body func(t *testing.T, masters Fakes, l *redlock.Locker)) {
+	t.Helper()
+	Bubble(t, n, func(t *testing.T, masters Fakes) { body(t, masters, masters.Locker(t, redlock.Options{})) })
 }
 
 // Joint makes a Locker of two sets of fakes. It is closed with the test.

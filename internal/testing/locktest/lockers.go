@@ -12,6 +12,13 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
+// Started starts n servers, and makes a Locker over them that is closed with the test.
+func Started(tb testing.TB, n int) ([]*redistest.Server, *redlock.Locker) {
+	tb.Helper()
+	servers := redistest.StartN(tb, n)
+	return servers, Dial(tb, servers, redlock.Options{})
+}
+
 // Dial makes a Locker over servers that is closed with the test.
 func Dial(tb testing.TB, servers []*redistest.Server, opts redlock.Options) *redlock.Locker {
 	tb.Helper()
@@ -45,23 +52,40 @@ func Wrapped(tb testing.TB, servers []*redistest.Server, opts redlock.Options,
 	wrap func(i int, m redlock.Master) redlock.Master,
 ) *redlock.Locker {
 	tb.Helper()
-	masters := make([]redlock.Master, len(servers))
-	for i, s := range servers {
+	masters := WrapEach(servers, func(i int, s *redistest.Server) redlock.Master {
 		m, err := single.Dial(s.URL(), single.Options{})
 		Must(tb, err)
 		tb.Cleanup(func() { Must(tb, m.Close()) })
-		masters[i] = wrap(i, m)
-	}
+		return wrap(i, m)
+	})
 	locker, err := redlock.New(masters, opts)
 	Must(tb, err)
 	tb.Cleanup(func() { CloseLocker(tb, locker) })
 	return locker
 }
 
+// WrapEach makes a master of each, which may be a server or a master itself.
+func WrapEach[M any](all []M, wrap func(i int, m M) redlock.Master) []redlock.Master {
+	masters := make([]redlock.Master, len(all))
+	for i, m := range all {
+		masters[i] = wrap(i, m)
+	}
+	return masters
+}
+
 // MemLocker makes a Locker over masters in memory that is closed with the test.
-func MemLocker(tb testing.TB, masters []*memmaster.Master) *redlock.Locker {
+func MemLocker(tb testing.TB, masters memmaster.Masters) *redlock.Locker {
 	tb.Helper()
-	return LockerOver(tb, memmaster.Masters(masters), redlock.Options{Clock: memmaster.NewClock(0)})
+	return LockerOver(tb, masters.All(), redlock.Options{Clock: memmaster.NewClock(0)})
+}
+
+// MemJoint makes a Locker over two sets of masters in memory that is closed with the test.
+func MemJoint(tb testing.TB, before, after memmaster.Masters) *redlock.Locker {
+	tb.Helper()
+	l, err := redlock.NewJoint(before.All(), after.All(), redlock.Options{Clock: memmaster.NewClock(0)})
+	Must(tb, err)
+	ClosesAtLast(tb, l)
+	return l
 }
 
 // Acquire acquires the lock on Key, and fails the test if it can't.
@@ -84,11 +108,13 @@ func Take(tb testing.TB, locker *redlock.Locker, key string, ttl time.Duration, 
 	return lock
 }
 
-// Give releases a lock that has to be held.
-func Give(tb testing.TB, lock *redlock.Lock) {
+// Give releases locks that have to be held.
+func Give(tb testing.TB, locks ...*redlock.Lock) {
 	tb.Helper()
-	if err := lock.Release(context.WithoutCancel(tb.Context())); err != nil {
-		tb.Errorf("Release %q: %v", lock.Key(), err)
+	for _, lock := range locks {
+		if err := lock.Release(context.WithoutCancel(tb.Context())); err != nil {
+			tb.Errorf("Release %q: %v", lock.Key(), err)
+		}
 	}
 }
 
@@ -100,6 +126,14 @@ func Try(tb testing.TB, locker *redlock.Locker, key string, opts ...redlock.Opti
 		Give(tb, lock)
 	}
 	return err
+}
+
+// HolderOf asks who holds a key.
+func HolderOf(tb testing.TB, l *redlock.Locker, key string) redlock.Holder {
+	tb.Helper()
+	h, err := l.Holder(tb.Context(), key)
+	Must(tb, err)
+	return h
 }
 
 // Sent is a Handover after its way to another process.

@@ -1,6 +1,5 @@
 // Package locktest is shared by the tests of locks: masters in memory with answers of the test's choice, clocks,
-// goroutines that wait, and questions to real servers. Only tests import it. A package's helpers_test.go gives its
-// names a small first letter.
+// goroutines that wait, and questions to real servers. Only tests import it, many with a dot.
 package locktest
 
 import (

@@ -33,6 +33,14 @@ func Calls(tb testing.TB, servers []*redistest.Server, commands ...string) int {
 	return sum
 }
 
+// TellAll sends a command to each server.
+func TellAll(tb testing.TB, servers []*redistest.Server, words ...any) {
+	tb.Helper()
+	for _, s := range servers {
+		Must(tb, s.Client().Do(tb.Context(), words...).Err())
+	}
+}
+
 // Queued is the number of waiters in the arrival queue of key on a server.
 func Queued(tb testing.TB, s *redistest.Server, key string) int {
 	tb.Helper()
