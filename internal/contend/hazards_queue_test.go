@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -461,6 +462,7 @@ func leaving(t *testing.T, n, survivors int, held []redlock.Option, kind func(i 
 					_ = lock.Release(context.WithoutCancel(ctx))
 				}
 			})
+			synctest.Wait() // in the order of their deadlines: the first waiter leaves soon after its attempt
 		}
 		Settle(time.Second)
 		began := time.Now()
@@ -496,7 +498,11 @@ func TestHazard101ManyCancelledWaitersCostTheMastersAsMuchAsOne(t *testing.T) {
 						one := leaving(t, 1+survivors, survivors, held, kind, contexts)
 						many := leaving(t, crowd, survivors, held, kind, contexts)
 						t.Logf("%d remain: one %d requests, %d of them %d", survivors, one, crowd, many)
-						if many > one*3/2+30 {
+						most := one*3/2 + 30 // while they leave, one asks every 32 ms
+						if strings.Contains(name, "key") {
+							most += 35 // each of those leaves the queues of the other keys, for which nobody stands in line
+						}
+						if many > most {
 							t.Errorf("%d waiters that leave cost %d requests, one waiter costs %d; %d remain",
 								crowd, many, one, survivors)
 						}
