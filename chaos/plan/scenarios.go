@@ -294,7 +294,8 @@ func Scenarios() []Scenario {
 				"several at once, or their own again, while some keep keys for long.",
 			Inside: true, Workload: "mixed", clients: 1, gap: normal, length: long,
 			catalogue: []template{
-				{"latency", delayed(1*ms, 5*ms, 1*ms)}, {"silence", all(oneMaster, directed)},
+				{"latency", delayed(1*ms, 5*ms, 1*ms)},
+				{"silence", all(oneMaster, directed)},
 				{"client-kill", oneMaster},
 			},
 		},
@@ -302,7 +303,8 @@ func Scenarios() []Scenario {
 			Name: "many-keys", Text: "Distinct keys, tried once each, while a minority is slow, silent or gone.",
 			Inside: true, Workload: "many-keys", gap: normal, length: long,
 			catalogue: []template{
-				{"silence", all(minority, directed)}, {"pause", oneMaster},
+				{"silence", all(minority, directed)},
+				{"pause", oneMaster},
 				{"latency", all(minority, delayed(1*ms, 30*ms, 0))},
 			},
 		},

@@ -24,7 +24,8 @@ func TestTimesWhenStraysKeepTooManyMasters(t *testing.T) {
 		"not at once":           {[]stray{{"a", 0, 0, 100}, {"a", 1, 100, 200}}, 4, nil},
 		"one after the other": {
 			[]stray{{"a", 0, 0, 100}, {"a", 1, 20, 120}, {"a", 2, 90, 190}, {"a", 3, 300, 400}, {"a", 0, 310, 410}},
-			4, [][2]int64{{20, 120}, {310, 400}},
+			4,
+			[][2]int64{{20, 120}, {310, 400}},
 		},
 	} {
 		if got := kept(tt.strays, tt.n); !slices.Equal(got, tt.want) {

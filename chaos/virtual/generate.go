@@ -30,7 +30,8 @@ func Profiles() []Profile {
 		{"clients", "clients that stand still, and clients that die", clients, 6},
 		{
 			"outside", "masters that lose their data, and clocks that are set, which no lock without fencing survives",
-			[]FaultKind{Forget, Forget, Step, Crash, Cut}, 4,
+			[]FaultKind{Forget, Forget, Step, Crash, Cut},
+			4,
 		},
 	}
 }

@@ -139,7 +139,8 @@ func (c *complaining) met(a *Acquisition, f *Failure, now time.Duration) (began 
 	m := a.matter()
 	found, goesOn := c.of[m]
 	if !goesOn || now-found.latest > spellLasts {
-		maps.DeleteFunc(c.of, func(_ matter, old spell) bool { return now-old.latest > spellLasts }) // no success ended them
+		// nobody else removes those that no success has ended
+		maps.DeleteFunc(c.of, func(_ matter, old spell) bool { return now-old.latest > spellLasts })
 		found.began, goesOn = now, false
 	}
 	found.latest, found.failure = now, f

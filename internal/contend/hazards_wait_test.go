@@ -171,7 +171,7 @@ func TestHazard45ANotificationThatCanNotBeUsedIsPassedOn(t *testing.T) {
 }
 
 func TestHazard46MaxAttemptsBoundsTheWaitInAQueue(t *testing.T) {
-	WithLocker(t, 3, func(t *testing.T, masters Fakes, l *redlock.Locker) {
+	WithLocker(t, 3, func(t *testing.T, _ Fakes, l *redlock.Locker) {
 		held := Acquire(t, l, LongTTL, redlock.AutoRenew())
 		ctx, cancel := context.WithCancel(t.Context())
 		first := Wait(t, ctx, l, Key, LongTTL)

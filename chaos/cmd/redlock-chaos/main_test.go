@@ -87,7 +87,8 @@ func TestTheExitStatusTellsTheVerdict(t *testing.T) {
 		"pass": {time.Minute, []string{"-file", file}, 0, "PASS"},
 		"violation": {
 			time.Minute,
-			[]string{"-subject", "release-does-nothing", "-scenario", "calm", "-duration", "2s"}, 1, "VIOLATION",
+			[]string{"-subject", "release-does-nothing", "-scenario", "calm", "-duration", "2s"},
+			1, "VIOLATION",
 		},
 		"cut short": {
 			1500 * time.Millisecond, []string{"-scenario", "calm", "-duration", "1m"}, 3, "UNKNOWN",

@@ -26,7 +26,8 @@ func TestAPassThatShowsTooLittleIsRepeatedOnlyIfTheMachineWasBusy(t *testing.T) 
 		},
 		"convicted, and too few": {
 			chaos.Report{Starved: true, Verdict: report.Violation, Acquisitions: 2},
-			[]func(*chaos.Report) bool{few}, false,
+			[]func(*chaos.Report) bool{few},
+			false,
 		},
 		"nobody asks for a count": {chaos.Report{Starved: true, Verdict: report.Pass}, nil, false},
 	} {
