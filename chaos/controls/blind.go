@@ -22,7 +22,7 @@ const (
 	StoppedClock Variant = "clock-stops-with-process"
 )
 
-// blind are those variants, as entries like those of the catalogue.
+// blind lists the variants as entries of a catalogue.
 func blind() []Entry {
 	return []Entry{
 		{

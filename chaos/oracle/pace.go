@@ -16,7 +16,7 @@ const slowCalls = 0.05
 
 // Pace finds slow calls: acquisitions, extensions and releases that take longer than bound although nothing delays
 // them. Nothing delays a call if four things hold. A majority of masters is in reach, from settle before the call
-// until it ends. The masters answer in time. Neither the machine nor the client stands still. And no other client
+// until it ends. The masters answer in time. The machine and the client are not suspended. And no other client
 // has or wants the key; but an attempt that does not wait has no time for others, whether it is granted or not. One
 // call in twenty may be slow. More are a violation, unless chance explains them.
 func Pace(v *history.View, bound, settle time.Duration) []Violation {

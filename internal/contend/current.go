@@ -40,7 +40,7 @@ func (c *Crowd) reached(a *Acquisition, f *Failure, start time.Duration) {
 		if a != nil {
 			c.complaining.end(a)
 		}
-	case f.is(hold.Unreached) && f.Lasts < single.Mendable: // what somebody has to mend is no outage
+	case f.is(hold.Unreached) && f.Lasts < single.Mendable: // an error that an operator has to mend is no outage
 		c.Outage.began.CompareAndSwap(0, int64(max(1, start)))
 	}
 }

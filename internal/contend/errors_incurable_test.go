@@ -130,7 +130,7 @@ func TestASingleRequestNamesTheSetThatFailsForGood(t *testing.T) {
 			h.fails.After, h.misses.After = min(h.fails.After, late/2), late
 			h.broken.Behave(always(h.fails))
 			h.away.Behave(always(h.misses))
-			Settle(11 * time.Second) // what was known of the generation holds no more
+			Settle(11 * time.Second) // the known generation may be out of date
 			err := ask(t, l, held)
 			if OfSet(t, err, redlock.ErrMisconfigured, h.set); t.Failed() {
 				t.Log(name)

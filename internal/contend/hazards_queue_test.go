@@ -500,7 +500,7 @@ func TestHazard101ManyCancelledWaitersCostTheMastersAsMuchAsOne(t *testing.T) {
 						t.Logf("%d remain: one %d requests, %d of them %d", survivors, one, crowd, many)
 						most := one*3/2 + 30 // while they leave, one asks every 32 ms
 						if strings.Contains(name, "key") {
-							most += 35 // each of those leaves the queues of the other keys, for which nobody stands in line
+							most += 35 // and then leaves the queues of its other keys
 						}
 						if many > most {
 							t.Errorf("%d waiters that leave cost %d requests, one waiter costs %d; %d remain",

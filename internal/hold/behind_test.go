@@ -27,7 +27,7 @@ func (m *slow) Do(ctx context.Context, batch []*single.Call) {
 	deadline, _ := ctx.Deadline()
 	select {
 	case m.turn <- struct{}{}:
-		Pass(m.each * time.Duration(len(batch))) // nobody who has given up meanwhile makes it quicker
+		Pass(m.each * time.Duration(len(batch))) // a waiter that has given up does not make it quicker
 		m.Fake.Do(context.Background(), batch)
 		<-m.turn
 		if time.Now().Before(deadline) {
@@ -268,7 +268,7 @@ func TestAnErrorNamesTheMasterThatIsTooSlow(t *testing.T) {
 		masters.Take("other", LongTTL)
 		_, err := l.TryAcquire(t.Context(), Key, LongTTL)
 		Is(t, err, redlock.ErrHeld)
-		IsNot(t, err, single.ErrBehind) // what one master says is not what the majority decided
+		IsNot(t, err, single.ErrBehind) // one master's answer is not the majority's decision
 		quorum, ok := errors.AsType[*redlock.QuorumError](err)
 		if !ok {
 			t.Fatalf("%v is no QuorumError", err)

@@ -116,7 +116,7 @@ func TestTokensOfALockerGrowThoughMastersForgetAndTheClockStands(t *testing.T) {
 	InMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
 		last := uint64(0)
 		for n := range 5 {
-			lock := Acquire(t, l, LongTTL, redlock.Fenced()) // virtual time stands still meanwhile
+			lock := Acquire(t, l, LongTTL, redlock.Fenced()) // virtual time does not pass meanwhile
 			if lock.Token() <= last {
 				t.Errorf("acquisition %d has token %d after %d", n, lock.Token(), last)
 			}

@@ -205,7 +205,7 @@ type effects struct {
 	over       Handle           // of a hold that is over
 	reason     error            // why
 	late       *round           // whose time is up
-	decided    *round           // whose observers are to be told
+	decided    *round           // with observers to tell
 	observer   decisionObserver // is to be told of observed
 	observed   *round           // was decided before
 	send       *round           // is to be sent
