@@ -106,16 +106,15 @@ func (a *attended) lapsedLocked(now time.Duration, after *effects) {
 	}
 }
 
-// renew sends a renewal. It reports false if it sends none. The hold is over, or a renewal is under way. Or it waited
-// here twice, because of an extension meanwhile, and its first renewal was the last that is allowed. Or the Locker does
-// not know whether its configuration is out of date, and has to try later.
+// renew sends a renewal. It reports false if it sends none: none is due any more, or the Locker does not know whether
+// its configuration is out of date, and has to try later.
 func (a *attended) renew() bool {
 	asOf, fresh := a.env.Current()
 	var after effects
 	defer after.run()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.state.Over() || a.renewal.round != nil || a.renewal.enough(a.terms) {
+	if !a.stillDueLocked() {
 		return false
 	}
 	if !fresh {
@@ -129,6 +128,12 @@ func (a *attended) renew() bool {
 	a.scheduleLocked()
 	a.renewal.round.issueLocked(&after)
 	return true
+}
+
+// stillDueLocked reports that a renewal that had to wait behind those of other holds is to be sent. An extension
+// meanwhile may have planned another one, so that the hold waited twice.
+func (a *attended) stillDueLocked() bool {
+	return !a.state.Over() && a.renewal.round == nil && !a.renewal.enough(a.terms)
 }
 
 // onDecided implements decisionObserver: a renewal has succeeded or failed. While validity lasts a failed one is tried

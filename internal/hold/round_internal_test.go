@@ -2,7 +2,6 @@ package hold
 
 import (
 	"testing"
-	"time"
 	"unsafe"
 )
 
@@ -17,15 +16,12 @@ func TestARoundFitsTheAllocator(t *testing.T) {
 	}
 }
 
-type current struct{ Host }
-
-func (current) Current() (asOf time.Duration, fresh bool) { return 0, true }
-
-// An extension plans another renewal while one waits behind those of other holds. Then the hold waits there twice.
 func TestARenewalThatWaitedIsNotOneTooMany(t *testing.T) {
-	h := &Hold{env: &Env{Host: current{}}, terms: &Terms{Renew: true, MaxRenewals: 1}, Lease: new(Lease)}
-	h.renewal.count = 1
-	if (*attended)(h).renew() || h.renewal.round != nil {
-		t.Error("renewed twice, and once is allowed")
+	a := &attended{terms: &Terms{Renew: true, MaxRenewals: 2}}
+	for n := range 4 {
+		a.renewal.count = n
+		if due, want := a.stillDueLocked(), n < 2; due != want {
+			t.Errorf("after %d of two renewals another one is due: %t, want %t", n, due, want)
+		}
 	}
 }
