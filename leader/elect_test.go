@@ -34,7 +34,9 @@ func elect(t *testing.T, servers []*redistest.Server, key string, ttl time.Durat
 // campaign waits for a leadership that must come.
 func campaign(t *testing.T, election *leader.Election) *leader.Term {
 	t.Helper()
-	term, err := election.Campaign(locktest.Within(t, 20*time.Second))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel() // a term outlives the context of its campaign
+	term, err := election.Campaign(ctx)
 	must(t, err)
 	t.Cleanup(func() { _ = term.Resign(context.Background()) })
 	return term

@@ -40,7 +40,8 @@ import (
 // MaxPermits is the greatest n. A waiter waits for every slot at once and gets the first free one.
 const MaxPermits = 256
 
-// Locker takes the locks: a [redlock.Locker], or a Locker of package sharded.
+// Locker takes the locks: a [redlock.Locker], or a Locker of package sharded. A type that wraps the latter needs its
+// method Locker, too: it tells which slots have the same masters.
 type Locker interface {
 	Acquire(ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) (*redlock.Lock, error)
 	TryAcquire(ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) (*redlock.Lock, error)
@@ -90,9 +91,9 @@ func (s *Semaphore) Permits() int { return len(s.slots) }
 
 // TryAcquire takes a permit if a slot is free. It asks for one slot after the other, beginning anywhere, a round trip
 // each. The error matches [redlock.ErrHeld] if all are held. It matches [redlock.ErrContended] if others contend for
-// a slot without a known holder. Otherwise it is the error of a request for a slot, as of
-// [redlock.Locker.TryAcquire]; slots on other masters, as a sharded Locker has them, were then not free either. Under
-// the Context of a permit, the slot of that permit counts as held.
+// a slot without a known holder. If a request fails in another way, as [redlock.Locker.TryAcquire] says, the other
+// slots on the same masters are not asked for; the error is that one if no slot on other masters is free. Under the
+// Context of a permit, the slot of that permit counts as held.
 func (s *Semaphore) TryAcquire(ctx context.Context, ttl time.Duration, opts ...redlock.Option) (*Permit, error) {
 	if err := s.check(opts); err != nil {
 		return nil, err
@@ -121,8 +122,6 @@ func (s *Semaphore) try(ctx context.Context, ttl time.Duration, opts []redlock.O
 			contended = err
 		case errors.Is(err, redlock.ErrAlreadyHeld): // ctx belongs to a permit
 			own = err
-		case final(err) || ctx.Err() != nil:
-			return nil, fmt.Errorf("semaphore %q: %w", s.name, err)
 		default:
 			failed, failing[group] = err, true
 		}
@@ -165,10 +164,9 @@ func (s *Semaphore) Acquire(ctx context.Context, ttl time.Duration, opts ...redl
 	if ctx == nil {
 		return nil, fmt.Errorf("%w: semaphore %q: nil context", redlock.ErrInvalid, s.name)
 	}
-	// If an option needs a wait, the attempt refuses it; go on to wait. The wait itself refuses options that are always
-	// invalid.
+	// If an option needs a wait, the attempt refuses it. The wait itself refuses options that are always invalid.
 	permit, err := s.try(ctx, ttl, opts)
-	if err == nil || ctx.Err() != nil || final(err) && !errors.Is(err, redlock.ErrInvalid) {
+	if err == nil || ctx.Err() != nil {
 		return permit, err
 	}
 	permit, waited := s.wait(ctx, ttl, opts)
@@ -197,13 +195,16 @@ func (s *Semaphore) wait(ctx context.Context, ttl time.Duration, opts []redlock.
 		err    error
 	}
 	results := make(chan result)
+	ends := make(map[*redlock.Locker][]context.CancelFunc) // of the waits for slots on the same masters
 	for slot, key := range s.slots {
+		ctx, end := context.WithCancel(waits)
+		ends[s.groupOf(slot)] = append(ends[s.groupOf(slot)], end)
 		go func() {
-			lock, err := s.locker.Acquire(waits, key, ttl, opts...)
+			lock, err := s.locker.Acquire(ctx, key, ttl, opts...)
 			results <- result{&Permit{lock, slot}, err}
 		}()
 	}
-	for range s.slots { // all waits end soon after one ends with a permit or a final error
+	for range s.slots { // all waits end soon after one ends with a permit
 		switch r := <-results; {
 		case r.err == nil && permit == nil:
 			permit = r.permit
@@ -212,7 +213,9 @@ func (s *Semaphore) wait(ctx context.Context, ttl time.Duration, opts []redlock.
 			go func() { _ = r.permit.Release(surplus.Release(context.WithoutCancel(ctx))) }()
 		case final(r.err):
 			err = r.err
-			cancel() // the other slots are on the same masters
+			for _, end := range ends[s.groupOf(r.permit.Slot)] {
+				end()
+			}
 		case err == nil,
 			errors.Is(err, redlock.ErrMisconfigured), // masters may complain of one slot's key alone
 			errors.Is(err, redlock.ErrAlreadyHeld):   // ctx belongs to a permit, and the other slots say more
@@ -225,7 +228,7 @@ func (s *Semaphore) wait(ctx context.Context, ttl time.Duration, opts []redlock.
 	return nil, err
 }
 
-// final reports whether err, from one slot, would be the same on every attempt and for every slot.
+// final reports whether err, from one slot, would be the same on every attempt and for every slot on the same masters.
 func final(err error) bool {
 	return slices.ContainsFunc(
 		[]error{redlock.ErrOutdated, redlock.ErrClosed, redlock.ErrInvalid},

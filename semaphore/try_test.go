@@ -66,44 +66,60 @@ func (n *noted) TryAcquire(ctx context.Context, key string, ttl time.Duration, o
 }
 
 func TestSlotsOfAGroupThatFailsAreSkipped(t *testing.T) {
-	locktest.Bubble(t, 3, func(t *testing.T, up locktest.Fakes) {
-		down := locktest.Fakes{locktest.NewFake("d1"), locktest.NewFake("d2"), locktest.NewFake("d3")}
-		down.Behave(locktest.RefuseAll)
-		locker, err := sharded.New([]sharded.Group{
-			{Name: "up", Masters: up.Masters(), Options: redlock.Options{Clock: locktest.NewClock()}},
-			{Name: "down", Masters: down.Masters(), Options: redlock.Options{Clock: locktest.NewClock()}},
-		}, sharded.Options{})
-		must(t, err)
-		defer func() {
-			down.Behave(nil)
-			must(t, locker.Close(t.Context()))
-		}()
-		asked := &noted{groups: locker}
-		eight := permits(t, asked, 8)
-		granted := make(map[int]bool)
-		for {
-			asked.keys = nil
-			permit, err := eight.TryAcquire(t.Context(), time.Minute)
-			inVain := slices.DeleteFunc(asked.keys, func(key string) bool { return locker.GroupOf(key) == "up" })
-			if len(inVain) > 1 {
-				t.Errorf("the failing group was asked for %v in one call", inVain)
+	for want, fail := range map[error]func(locktest.Fakes){
+		redlock.ErrNoQuorum: func(down locktest.Fakes) { down.Behave(locktest.RefuseAll) },
+		redlock.ErrOutdated: func(down locktest.Fakes) {
+			for _, m := range down {
+				m.Known = 3
 			}
-			if err != nil {
-				if !errors.Is(err, redlock.ErrNoQuorum) {
-					t.Error(err)
+		},
+	} {
+		locktest.Bubble(t, 3, func(t *testing.T, up locktest.Fakes) {
+			down := locktest.Fakes{locktest.NewFake("d1"), locktest.NewFake("d2"), locktest.NewFake("d3")}
+			fail(down)
+			opts := redlock.Options{Clock: locktest.NewClock(), Generation: 1}
+			locker, err := sharded.New([]sharded.Group{
+				{Name: "up", Masters: up.Masters(), Options: opts},
+				{Name: "down", Masters: down.Masters(), Options: opts},
+			}, sharded.Options{})
+			must(t, err)
+			defer func() {
+				down.Behave(nil)
+				must(t, locker.Close(t.Context()))
+			}()
+			asked := &noted{groups: locker}
+			eight := permits(t, asked, 8)
+			var last *semaphore.Permit
+			granted := make(map[int]bool)
+			for err == nil {
+				var permit *semaphore.Permit
+				asked.keys = nil
+				if permit, err = eight.TryAcquire(t.Context(), time.Minute); err == nil {
+					granted[permit.Slot], last = true, permit
 				}
-				break
+				inVain := slices.DeleteFunc(asked.keys, func(key string) bool { return locker.GroupOf(key) == "up" })
+				if len(inVain) > 1 {
+					t.Errorf("%v: the failing group was asked for %v in one call", want, inVain)
+				}
 			}
-			granted[permit.Slot] = true
-		}
-		for slot := range 8 {
-			name := "runners:slot:" + strconv.Itoa(slot)
-			if granted[slot] != (locker.GroupOf(name) == "up") {
-				t.Errorf("slot %d of group %s: granted %t", slot, locker.GroupOf(name), granted[slot])
+			if !errors.Is(err, want) {
+				t.Errorf("%v, want %v", err, want)
 			}
-		}
-		if len(granted) == 0 || len(granted) == 8 {
-			t.Errorf("%d slots are in one of the groups, and the other has none", len(granted))
-		}
-	})
+			for slot := range 8 {
+				name := "runners:slot:" + strconv.Itoa(slot)
+				if granted[slot] != (locker.GroupOf(name) == "up") {
+					t.Errorf("%v: slot %d of group %s: granted %t", want, slot, locker.GroupOf(name), granted[slot])
+				}
+			}
+			if len(granted) == 0 || len(granted) == 8 {
+				t.Fatalf("%d slots are in one of the groups, and the other has none", len(granted))
+			}
+			time.AfterFunc(5*time.Second, func() { _ = last.Release(t.Context()) })
+			permit, err := eight.Acquire(t.Context(), time.Minute)
+			must(t, err)
+			if permit.Slot != last.Slot {
+				t.Errorf("%v: a waiter got slot %d, want the released %d", want, permit.Slot, last.Slot)
+			}
+		})
+	}
 }

@@ -29,8 +29,8 @@ func Write(w io.Writer, events []Event) error {
 	return buf.Flush()
 }
 
-// Read decodes what Write wrote, to the end of r. An unknown field or name is an error that says which event it is in;
-// the events before it are returned too.
+// Read decodes what Write wrote, to the end of r. An unknown field or name, or a time before the beginning of the run,
+// is an error that says which event it is in; the events before it are returned too.
 func Read(r io.Reader) ([]Event, error) {
 	dec := json.NewDecoder(r)
 	dec.DisallowUnknownFields()
@@ -43,6 +43,9 @@ func Read(r io.Reader) ([]Event, error) {
 		}
 		if err != nil {
 			return events, fmt.Errorf("history: event %d: %w", len(events), err)
+		}
+		if e.At < 0 { // for oracles 0 means "never", and all times are after it
+			return events, fmt.Errorf("history: event %d: at %d, and a run begins at 0", len(events), e.At)
 		}
 		events = append(events, e)
 	}

@@ -28,7 +28,7 @@ const Everyone = -1
 
 // Event is one thing that happened. Which fields are filled depends on Type.
 type Event struct {
-	// At is the reference time in nanoseconds.
+	// At is the reference time in nanoseconds, from the beginning of the run.
 	At   int64 `json:"at"`
 	Type Type  `json:"type"`
 	// Client is the number of the client, or Everyone.

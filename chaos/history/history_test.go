@@ -51,7 +51,7 @@ func TestKeysThatAreNoTextStayDifferent(t *testing.T) {
 
 func TestReadSaysWhichEventIsWrong(t *testing.T) {
 	for _, bad := range []string{
-		`{"type":"nonsense"}`, `{"type":"healed","surprise":1}`, `{"at":"x"}`, `{"kind":"odd"}`,
+		`{"type":"nonsense"}`, `{"type":"healed","surprise":1}`, `{"at":"x"}`, `{"kind":"odd"}`, `{"at":-1}`,
 	} {
 		events, err := history.Read(strings.NewReader(`{"at":1,"type":"healed","client":0}` + "\n" + bad))
 		if err == nil || !strings.Contains(err.Error(), "event 1") || len(events) != 1 {

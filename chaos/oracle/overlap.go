@@ -3,6 +3,7 @@ package oracle
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
@@ -80,13 +81,16 @@ func appendSpan(spans []span, s span, stop int64) []span {
 // can be in conflict with.
 type longest struct{ first, second span }
 
+// noSpan ends before any other. A history may begin at any time, also before its zero.
+var noSpan = span{end: math.MinInt64}
+
 func (l *longest) add(s span) {
 	switch {
 	case s.end <= l.first.end:
 		if s.end > l.second.end && !sameHolder(s.hold, l.first.hold) {
 			l.second = s
 		}
-	case l.first.end > 0 && !sameHolder(s.hold, l.first.hold):
+	case l.first.hold != nil && !sameHolder(s.hold, l.first.hold):
 		l.first, l.second = s, l.first
 	default:
 		l.first = s
@@ -95,7 +99,7 @@ func (l *longest) add(s span) {
 
 // against returns the longest-lasting span of another holder than s's.
 func (l *longest) against(s span) span {
-	if l.first.end > 0 && sameHolder(s.hold, l.first.hold) {
+	if l.first.hold != nil && sameHolder(s.hold, l.first.hold) {
 		return l.second
 	}
 	return l.first
@@ -107,7 +111,7 @@ func sameHolder(a, b *history.Attempt) bool {
 
 func sweep(key string, spans []span) []Violation {
 	var out []Violation
-	var exclusive, shared longest
+	exclusive, shared := longest{noSpan, noSpan}, longest{noSpan, noSpan}
 	for _, s := range spans {
 		reads := s.hold.Kind == history.Shared
 		other := exclusive.against(s)
