@@ -138,11 +138,14 @@ func (s *Semaphore) try(ctx context.Context, ttl time.Duration, opts []redlock.O
 	}
 }
 
+// grouped is a Locker with groups of masters, as a sharded one is.
+type grouped interface {
+	Locker(key string) *redlock.Locker
+}
+
 // groupOf returns the Locker of the slot's group of masters; it is nil if all slots are on the same masters.
 func (s *Semaphore) groupOf(slot int) *redlock.Locker {
-	if l, ok := s.locker.(interface {
-		Locker(key string) *redlock.Locker
-	}); ok {
+	if l, ok := s.locker.(grouped); ok {
 		return l.Locker(s.slots[slot])
 	}
 	return nil
@@ -198,7 +201,8 @@ func (s *Semaphore) wait(ctx context.Context, ttl time.Duration, opts []redlock.
 	ends := make(map[*redlock.Locker][]context.CancelFunc) // of the waits for slots on the same masters
 	for slot, key := range s.slots {
 		ctx, end := context.WithCancel(waits)
-		ends[s.groupOf(slot)] = append(ends[s.groupOf(slot)], end)
+		group := s.groupOf(slot)
+		ends[group] = append(ends[group], end)
 		go func() {
 			lock, err := s.locker.Acquire(ctx, key, ttl, opts...)
 			results <- result{&Permit{lock, slot}, err}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"go.uber.org/goleak"
 
 	"github.com/seed-624411e5/redlock/internal/lane"
@@ -17,14 +18,9 @@ import (
 
 func TestMain(m *testing.M) {
 	redistest.AtOnce(8) // they wait for the servers' clocks more than for the processor
-	redis.SetLogger(quiet{})
+	logging.Disable()   // go-redis would log every refused connection
 	goleak.VerifyTestMain(m)
 }
-
-// quiet stops go-redis from logging every refused connection.
-type quiet struct{}
-
-func (quiet) Printf(context.Context, string, ...any) {}
 
 // patience bounds what should happen at once; a starved machine needs a part of it.
 const patience = 10 * time.Second

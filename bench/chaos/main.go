@@ -25,7 +25,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/redis/go-redis/v9/logging"
 	"github.com/rs/zerolog"
 
 	"github.com/seed-624411e5/redlock/bench/internal/cli"
@@ -34,7 +33,6 @@ import (
 
 func main() {
 	zerolog.SetGlobalLevel(zerolog.Disabled)
-	logging.Disable() // the clients meet broken connections by the hundred
 	cli.Main(run)
 }
 

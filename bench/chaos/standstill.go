@@ -11,10 +11,10 @@ import (
 // span is a stretch of time in nanoseconds, end not included.
 type span struct{ from, to int64 }
 
-// together is the distance up to which attempts are joined, as for the outage in the harness's report.
+// together is the longest pause between two attempts that count as one. The harness's report uses the same.
 const together = int64(50 * time.Millisecond)
 
-// standstill returns the longest time in which a client wanted a key, no client acted under it, and no client got it.
+// standstill returns the longest time for which some client wanted a key and no client had it.
 //
 // It differs from the outage in the harness's report. The outage counts a key as held until its release returns, as
 // contenders do. If a release hangs while its server is down, that hides the outage. In standstill a hold ends when its
@@ -37,7 +37,8 @@ func standstill(v *history.View) time.Duration {
 	return time.Duration(longest)
 }
 
-// joined sorts spans, and joins those that overlap or whose distance is at most gap. It reuses their memory.
+// joined sorts spans, and joins two spans if the gap between them is small enough or they overlap. It reuses their
+// memory.
 func joined(spans []span, gap int64) []span {
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	out := spans[:0]

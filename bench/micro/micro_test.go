@@ -44,7 +44,7 @@ func instantLocker(tb testing.TB, n int) *redlock.Locker {
 	return lockerOver(tb, masters...)
 }
 
-// lockerOver makes a Locker whose requests have the same size on every machine.
+// lockerOver makes a Locker with a fixed identity, so requests have the same size on every machine.
 func lockerOver(tb testing.TB, masters ...redlock.Master) *redlock.Locker {
 	tb.Helper()
 	locker, err := redlock.New(masters, redlock.Options{Identity: "bench"})
@@ -199,8 +199,8 @@ func scripts(m *single.Master) iter.Seq2[string, func(b *testing.B)] {
 	}
 }
 
-// extending is the benchmark whose commands depend on the machine's speed: within a millisecond there is nothing to
-// extend.
+// extending is a benchmark with a number of commands that depends on the machine's speed: within a millisecond there is
+// nothing to extend.
 const extending = "extend"
 
 // askAgain extends a key again and again.

@@ -16,8 +16,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/redis/go-redis/v9/logging"
-
 	"github.com/seed-624411e5/redlock/bench/internal/cli"
 )
 
@@ -33,7 +31,6 @@ const (
 const masters = 5
 
 func main() {
-	logging.Disable() // connections break by the hundred
 	cli.Main(run)
 }
 

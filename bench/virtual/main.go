@@ -10,8 +10,6 @@ import (
 	"context"
 	"io"
 
-	"github.com/redis/go-redis/v9/logging"
-
 	"github.com/seed-624411e5/redlock/bench/internal/cli"
 	"github.com/seed-624411e5/redlock/bench/internal/rivals"
 	"github.com/seed-624411e5/redlock/chaos/virtual"
@@ -19,7 +17,6 @@ import (
 )
 
 func main() {
-	logging.Disable() // the clients meet broken connections by the hundred
 	cli.Main(run)
 }
 

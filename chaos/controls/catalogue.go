@@ -30,7 +30,7 @@ type Entry struct {
 	// quorum is how many masters it wants of so many, and few how many it asks at all.
 	quorum func(masters int) int
 	few    int
-	// set asks a master for the key, and vote is what it makes of a master's answer.
+	// set asks a master for the key, and vote turns the master's answer into a vote.
 	set  func(ctx context.Context, m *redis.Client, h *hold, ttl time.Duration) (bool, error)
 	vote func(l *locker, master int, v vote) vote
 	// careless has failed attempts leave keys to their ttl, and forgets has releases leave them on silent masters.

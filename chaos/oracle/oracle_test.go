@@ -127,7 +127,7 @@ func TestOverlapAgreesWithEveryPair(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		var h tape
 		for range 2 + r.IntN(5) {
-			call := r.Int64N(300) - 150 // the recorder chooses the zero
+			call := r.Int64N(300) - 150 // also before 0
 			id := h.hold(1, kinds[r.IntN(4)], call, call+1, call+1+r.Int64N(80), owner(string(rune('a'+r.IntN(2)))))
 			if r.IntN(2) == 0 {
 				h.release(id, call+1+r.Int64N(60), call+90)

@@ -81,7 +81,7 @@ func appendSpan(spans []span, s span, stop int64) []span {
 // can be in conflict with.
 type longest struct{ first, second span }
 
-// noSpan ends before any other. A history may begin at any time, also before its zero.
+// noSpan ends before any other.
 var noSpan = span{end: math.MinInt64}
 
 func (l *longest) add(s span) {

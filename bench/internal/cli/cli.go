@@ -29,7 +29,7 @@ const (
 
 // Main runs a command, which a signal interrupts, and exits with its status.
 func Main(run func(ctx context.Context, args []string, stdout, stderr io.Writer) int) {
-	logging.Disable() // clients of rivals log each closed connection
+	logging.Disable() // the clients meet broken connections by the hundred
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()

@@ -62,8 +62,8 @@ func (e *Env) ours() []subject.Subject {
 	})
 }
 
-// onMasters are the subjects that ask a majority of the masters, and no servers of their own. Scenarios about the
-// number of masters, or the way to them, compare these.
+// onMasters are the subjects that ask a majority of the common masters. Scenarios that change the number of masters or
+// the network compare these subjects.
 func (e *Env) onMasters() []subject.Subject { return without[subject.Hosted](e.majorities()) }
 
 // without leaves out the subjects that are a T.

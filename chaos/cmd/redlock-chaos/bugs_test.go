@@ -12,7 +12,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/mutant"
 )
 
-// defect describes what a broken lock does wrong; empty if it has only a name.
+// defect describes the mistake of a broken lock; it is empty if the lock has only a name.
 func defect(c chaos.Control) string {
 	if m, err := mutant.Find(c.Mutant); c.Mutant != "" && err == nil {
 		return ": " + strings.TrimSuffix(m.Breaks, ".")

@@ -112,7 +112,8 @@ func tryControls(ctx context.Context, all []chaos.Control, parallel int,
 	return slices.DeleteFunc(results, func(r chaos.ControlResult) bool { return r.Subject == "" }), failed
 }
 
-// controlsStatus is the exit status for these failed controls. It is unknown if all of them had too little time.
+// controlsStatus is the exit status for these failed controls. The status is "unknown" if every failed control had too
+// little time.
 func controlsStatus(failed []chaos.ControlResult) int {
 	switch {
 	case len(failed) == 0:

@@ -44,7 +44,7 @@ func execute(ctx context.Context, t *testing.T, args ...string) (status int, std
 	return status, out.String(), err.String()
 }
 
-// tooLittle matches the output of a command without a verdict whose runs had too little time on this machine.
+// tooLittle matches the output of a command that reached no verdict because this machine gave it too little time.
 var tooLittle = regexp.MustCompile("! the machine stood still|! availability: judged|gave it too little time|" +
 	"(?s:! too little happened.*note: the machine stood still)")
 

@@ -91,8 +91,8 @@ func TestASuiteOfNothingIsNoPass(t *testing.T) {
 	}
 }
 
-// TestHazard134AViolationIsNotLostByWhatComesAfterIt has a run whose files can't be written after one with a violation,
-// and then an interrupt.
+// The worst status of several runs counts. A run that can't write its files, and a run that is interrupted, do not keep
+// the other results out of the report.
 func TestHazard134AViolationIsNotLostByWhatComesAfterIt(t *testing.T) {
 	for _, order := range [][3]int{
 		{exitViolation, exitSetup, exitViolation},
