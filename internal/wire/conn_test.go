@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -169,6 +170,29 @@ func TestAQuestionEndsWithItsContext(t *testing.T) {
 		reply := c.Ask(ctx, &wire.ExpectAny, "set", "mark", "1")
 		if took := time.Since(began); took > time.Second || !errors.Is(reply.Err(), context.Canceled) {
 			t.Errorf("after %v: %v", took, reply.Err())
+		}
+	})
+}
+
+// A TLS connection whose server reads nothing more is closed at once. The farewell of [tls.Conn] would wait for 5 s.
+func TestATLSConnectionIsClosedWithoutAFarewell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		certificate := redistest.SelfSigned(t)
+		mine, other := net.Pipe()
+		defer other.Close()
+		config := wire.Config{Dialer: func(context.Context, string, string) (net.Conn, error) {
+			return tls.Client(mine, certificate.Client()), nil
+		}}
+		c, _, err := config.Dial(within(t, patience))
+		must(t, err)
+		exchanged(t, c, &peer{conn: tls.Server(other, certificate.Server())})
+		began := time.Now()
+		if err := c.Send([]byte("unread"), began.Add(time.Second)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("send: %v, although nobody reads", err)
+		}
+		must(t, c.Close())
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("closed after %v, want the deadline of 1s", took)
 		}
 	})
 }

@@ -3,7 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"math"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -36,8 +36,8 @@ func printPaths(all []path) error {
 	return w.Flush()
 }
 
-// tries is how often each operation is measured. The least result counts: in the others a connection was opened or a
-// timer fired.
+// tries is how often each operation is measured. What ran in every try counts: in some a connection is opened or a
+// timer fires.
 const tries = 5
 
 // tracePaths runs each operation over five masters and counts the library's functions that ran.
@@ -64,59 +64,70 @@ func tracePaths(dir string) (all []path, err error) {
 		return nil, err
 	}
 	for _, operation := range operations {
-		least := path{functions: math.MaxInt}
+		var always map[string]bool
 		for try := range tries {
-			p, err := trace(program, filepath.Join(scratch, fmt.Sprint(operation, try)), operation, masters)
+			ran, err := trace(program, filepath.Join(scratch, fmt.Sprint(operation, try)), operation, masters)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", operation, err)
 			}
-			if p.functions < least.functions {
-				least = p
+			if try == 0 {
+				always = ran
 			}
+			maps.DeleteFunc(always, func(f string, _ bool) bool { return !ran[f] })
 		}
-		all = append(all, least)
+		all = append(all, newPath(operation, always))
 	}
 	return all, nil
 }
 
-func trace(program, dir, operation string, masters []string) (path, error) {
-	p := path{operation: operation}
+// trace returns the functions that ran, each as FILE:FUNCTION.
+func trace(program, dir, operation string, masters []string) (map[string]bool, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return p, err
+		return nil, err
 	}
 	run := exec.Command(program, append([]string{operation, dir}, masters...)...)
 	run.Env = append(os.Environ(), "GOCOVERDIR="+os.DevNull) // the counters of the whole program are of no use
 	if out, err := run.CombinedOutput(); err != nil {
-		return p, fmt.Errorf("%w: %s", err, out)
+		return nil, fmt.Errorf("%w: %s", err, out)
 	}
 	out, err := exec.Command("go", "tool", "covdata", "func", "-i", dir).Output()
 	if err != nil {
-		return p, err
+		return nil, err
 	}
-	p.count(out)
-	if p.functions < 20 {
-		return p, fmt.Errorf("only %d functions ran: something is wrong with the measurement", p.functions)
+	ran := parse(out)
+	if len(ran) < 20 {
+		return nil, fmt.Errorf("only %d functions ran: something is wrong with the measurement", len(ran))
 	}
-	return p, nil
+	return ran, nil
 }
 
-// count reads the lines of covdata: FILE:LINE: FUNCTION PERCENT.
-func (p *path) count(covdata []byte) {
-	files := make(map[string]bool)
+// parse reads the lines of covdata, FILE:LINE: FUNCTION PERCENT, and returns the library's functions that ran.
+func parse(covdata []byte) map[string]bool {
+	ran := make(map[string]bool)
 	for line := range bytes.Lines(covdata) {
-		file, _, _ := strings.Cut(string(line), ":")
 		columns := strings.Fields(string(line))
-		inModule, ok := strings.CutPrefix(file, module+"/")
-		if !ok || columns[len(columns)-1] == "0.0%" {
-			continue
+		inModule, ok := strings.CutPrefix(string(line), module+"/")
+		if ok && columns[len(columns)-1] != "0.0%" {
+			file, _, _ := strings.Cut(inModule, ":")
+			ran[file+":"+columns[1]] = true
 		}
-		p.functions++
+	}
+	return ran
+}
+
+// newPath counts functions, files, and what of it is in the root.
+func newPath(operation string, ran map[string]bool) path {
+	p := path{operation: operation, functions: len(ran)}
+	files := make(map[string]bool)
+	for function := range ran {
+		file, _, _ := strings.Cut(function, ":")
 		files[file] = true
-		if !strings.Contains(inModule, "/") {
+		if !strings.Contains(file, "/") {
 			p.inRoot++
 		}
 	}
 	p.files = len(files)
+	return p
 }
 
 // startMasters starts servers on free ports; stop ends them.

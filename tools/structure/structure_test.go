@@ -19,10 +19,10 @@ func TestTheLargestCircleIsFound(t *testing.T) {
 }
 
 func TestOnlyFunctionsThatRanAreCounted(t *testing.T) {
-	var p path
-	p.count([]byte(module + "/lock.go:3:\tone\t100.0%\n" + module + "/lock.go:9:\ttwo\t0.0%\n" +
+	ran := parse([]byte(module + "/lock.go:3:\tone\t100.0%\n" + module + "/lock.go:9:\ttwo\t0.0%\n" +
 		module + "/internal/lane/lane.go:3:\tthree\t12.5%\n" +
 		"example.org/x.go:1:\tfour\t100.0%\ntotal\t(statements)\t50.0%\n"))
+	p := newPath("acquire", ran)
 	if p.functions != 2 || p.files != 2 || p.inRoot != 1 {
 		t.Errorf("%+v, want 2 functions in 2 files, 1 in the root", p)
 	}

@@ -97,15 +97,19 @@ func wait(dir string, masters []string, lock **redlock.Lock, acquire func() (*re
 	return errors.Join(err, holder.Wait())
 }
 
+// straggle is the time in which the replies that did not decide a round arrive.
+const straggle = 50 * time.Millisecond
+
 // counted runs f and writes the counters of what ran until f returned and the stragglers had ended.
 func counted(dir string, f func() error) error {
+	time.Sleep(straggle) // of the operation before
 	if err := coverage.ClearCounters(); err != nil {
 		return err
 	}
 	if err := f(); err != nil {
 		return err
 	}
-	time.Sleep(50 * time.Millisecond) // the replies that did not decide the round arrive
+	time.Sleep(straggle)
 	if err := coverage.WriteMetaDir(dir); err != nil {
 		return err
 	}
