@@ -190,7 +190,7 @@ func TestHazard119NoErrorShowsAnOwnerThatAServerQuotes(t *testing.T) {
 				}
 				var mu sync.Mutex
 				var told []string
-				opts := redlock.Options{RequestTimeout: 200 * time.Millisecond, Observer: func(e redlock.Event) {
+				opts := redlock.Options{RequestTimeout: 2 * time.Second, Observer: func(e redlock.Event) {
 					mu.Lock()
 					defer mu.Unlock()
 					told = append(told, fmt.Sprintf("%v %+v", e.Err, e))
