@@ -14,19 +14,23 @@ import (
 const Longest = time.Minute
 
 // Ends calls do in another goroutine. It reports false, and leaves that goroutine behind, if do has not returned after
-// Longest.
+// Longest. A time in which the whole process was stopped counts as a second.
 func Ends(do func()) bool {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		do()
 	}()
-	select {
-	case <-ended:
-		return true
-	case <-time.After(Longest):
-		return false
+	seconds := time.NewTicker(time.Second) // it drops the ticks that nobody took
+	defer seconds.Stop()
+	for range Longest / time.Second {
+		select {
+		case <-ended:
+			return true
+		case <-seconds.C:
+		}
 	}
+	return false
 }
 
 // Each calls do for n seeds, from first on, by so many workers at the same time; 0 workers mean one for each
