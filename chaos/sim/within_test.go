@@ -130,6 +130,11 @@ func TestSchedulesThatFoundMistakesPass(t *testing.T) {
 		"a request that is repeated after the guard counts as sent": {
 			"-replay testdata/repeated-after-guard.json", "",
 		},
+		// A repair came late, after a later one that the full master refused. Its key counted as one that had always
+		// been there.
+		"a repair that was not done leaves an earlier one in doubt": {
+			"-schedules 1 -seed 20261129014673 -profile refusals", "repaired +2",
+		},
 	} {
 		status, stdout, stderr := command(t.Context(), strings.Fields(tt.args)...)
 		if status != 0 || !regexp.MustCompile(tt.shows).MatchString(stdout) {

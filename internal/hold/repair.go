@@ -17,9 +17,10 @@ import (
 //     The next extension finds the key on a quorum, and wins, although the lock was free in between and another owner
 //     may have had it. So only the newest extension repairs: a late vote of an earlier one, which was won, knows
 //     nothing of what the newest has found.
-//   - A master that did not answer its repair does not count until an extension has been won without that master. The
+//   - A master that did not confirm its repair does not count until an extension has been won without that master. The
 //     time at which the master set the key is unknown, and it may not have set the key at all. A stopped master may
-//     set it a minute later, and by then two others may have lost their keys.
+//     set it a minute later, and by then two others may have lost their keys. That a later repair was not done says
+//     nothing about the earlier one.
 //
 // A repair is part of the order of the hold's operations on its master (see send.go), so a release undoes it.
 
@@ -86,8 +87,8 @@ func (p *repair) Ended(c *lane.Call) {
 	h := p.hold
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if c.Err == nil || !c.Sent {
-		h.states[c.Index].continuityUnknown = false // what the next extension finds was there from now on, or never
+	if c.Err == nil && c.Reply.Outcome != single.Refused {
+		h.states[c.Index].continuityUnknown = false // from now on the key is there
 	}
 	h.settleLocked(c)
 }

@@ -117,6 +117,38 @@ func TestARepairWithoutAnAnswerCountsWhenTheOthersHaveConfirmed(t *testing.T) {
 	}
 }
 
+// A repair is on its way for a long time, and a later one is not done. So the master has no key, and the first repair
+// may still set it: that key, too, may not have been there all the time.
+func TestALateRepairStaysInDoubtAfterOneThatWasNotDone(t *testing.T) {
+	for name, undone := range map[string]struct {
+		act   Act
+		taken bool
+	}{
+		"an error reply": {Act{Err: ReplyError("OOM the master is full")}, false},
+		"another's key":  {Act{Before: 10 * time.Millisecond}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mended(t, 1, func(t *testing.T, lock *redlock.Lock, masters Fakes) {
+				masters[0].Behave(repairs(Act{Before: 10 * time.Second}))
+				Must(t, lock.Extend(t.Context(), LongTTL))
+				Settle(time.Second)
+				masters[0].Behave(repairs(undone.act))
+				Must(t, lock.Extend(t.Context(), LongTTL)) // it has no key
+				if undone.taken {
+					masters[0].Take("somebody", time.Second)
+				}
+				Settle(10 * time.Second)
+				if n := masters.Holders(lock.Owner()); n != 5 {
+					t.Fatalf("%d masters have the key, so the first repair has not come late", n)
+				}
+				masters[1].Forget()
+				masters[2].Forget()
+				Is(t, lock.Extend(t.Context(), LongTTL), redlock.ErrNoQuorum)
+			})
+		})
+	}
+}
+
 // Masters that answer after an extension has been decided get the key back, too.
 func TestStragglersAreRepaired(t *testing.T) {
 	mended(t, 2, func(t *testing.T, lock *redlock.Lock, masters Fakes) {

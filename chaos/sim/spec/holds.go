@@ -161,7 +161,7 @@ func (s *Spec) read(x *Step) string {
 	case r.Op == single.Release:
 		h.absent, h.tried = h.absent|bit&mask(no)&^h.tried, h.tried|bit
 	case r.Repair: // counts from the next extension on
-		h.unsure &^= bit & mask(!x.Failed)
+		h.unsure &^= bit & mask(!x.Failed && !no)
 	case yes && h.unsure&bit != 0 && rd.won == 0: // its repair may have come late
 		rd.doubt |= bit
 	case yes:

@@ -84,6 +84,7 @@ func (m *Fake) answer(c *single.Call, deadline time.Time) {
 	if a.Err != nil {
 		Pass(a.After)
 		c.Err = a.Err
+		c.Sent = !c.Answered() // an error reply says that nothing was done
 		return
 	}
 	select {
