@@ -39,8 +39,8 @@ type Holder struct {
 }
 
 // Holder asks all masters who holds key, and changes nothing. The result may be outdated at once: do not decide by it
-// whether to act. The error matches [ErrNoQuorum] when too few masters answered, and also [ErrMisconfigured] when
-// asking again can't help.
+// whether to act. It takes at most a second, or a longer [Options.RequestTimeout]. The error matches [ErrNoQuorum] when
+// too few masters answered, and also [ErrMisconfigured] when asking again can't help; or [ErrInvalid] or [ErrClosed].
 func (l *Locker) Holder(ctx context.Context, key string) (Holder, error) {
 	if err := l.check(); err != nil {
 		return Holder{}, err

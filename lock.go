@@ -184,8 +184,8 @@ func (k *Lock) Token() uint64 {
 // waits for another extension or renewal that is under way. Each takes at most a request timeout.
 //
 // On error the lock keeps its old end and nothing is released. Only with [ErrNotHeld] is the lock over. After
-// [ErrNoQuorum] try again, unless it is [ErrMisconfigured]. ctx bounds the wait, not the effect: the lock may still be
-// extended afterwards, or found lost.
+// [ErrNoQuorum] try again, unless it is [ErrMisconfigured]. A ttl that Acquire refuses is [ErrInvalid]. ctx bounds the
+// wait, not the effect: the lock may still be extended afterwards, or found lost.
 func (k *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 	if k.isNone() {
 		return ErrNotHeld

@@ -147,7 +147,8 @@ func AutoRenew() Option {
 	}
 }
 
-// MaxHold ends a hold d after its acquisition began, even if it is renewed or extended. Done is closed by then.
+// MaxHold ends a hold d after its acquisition began, even if it is renewed or extended. Done is closed by then. A d
+// below the least ttl is [ErrInvalid].
 func MaxHold(d time.Duration) Option {
 	return positive("MaxHold", d, func(s *spec) *time.Duration { return &s.MaxHold })
 }
@@ -159,7 +160,7 @@ func MaxHold(d time.Duration) Option {
 // Release ends the lock as usual and shortens the key's ttl to the rest of d, so the process may exit then. A lock
 // that was held for d, or was lost, is released at once.
 //
-// d must be below the lock's validity. So d also holds when the holder dies, or when its Release reaches no master:
+// d must be below the lock's validity, or the acquisition fails with [ErrInvalid]. So d also holds when the holder dies, or when its Release reaches no master:
 // then the key stays for the ttl of the acquisition or of the last renewal. A [Lock.Handover] ends the option.
 // MinHold is for plain locks, of one key or several.
 func MinHold(d time.Duration) Option {
@@ -177,7 +178,8 @@ func MaxRenewals(n int) Option {
 // of it. Others get the lock only after validity ends or Release is called.
 //
 // Default: a fiftieth of the ttl, at most 200 ms. With [Locker.Do] and in an [Election]: a tenth, at most 2 s. Always
-// at least 1 ms. A grace is at most half the ttl, and shorter than [MaxHold].
+// at least 1 ms. A grace is at most half the ttl, and shorter than [MaxHold];
+// another value is [ErrInvalid].
 func Grace(d time.Duration) Option {
 	return positive("Grace", d, func(s *spec) *time.Duration { return &s.Grace })
 }

@@ -95,8 +95,8 @@ type Locker struct {
 	checks  sync.WaitGroup // goroutines that look at a master
 }
 
-// New makes a Locker over any number of masters. An odd number is best; a single master is a quorum by itself. The
-// caller closes the masters, after the Locker. New sends nothing. The error says which argument is bad.
+// New makes a Locker over 1 to 64 masters. An odd number is best; a single master is a quorum by itself. The caller
+// closes the masters, after the Locker. New sends nothing. The error matches [ErrInvalid] and says what is bad.
 func New(masters []Master, opts Options) (*Locker, error) {
 	if err := checkMasters(masters); err != nil {
 		return nil, err
@@ -191,7 +191,8 @@ func (l *Locker) listeners(id string) []subscription.Listen {
 // On error the lock is not held, and the Locker removes in the background all keys that the attempt left on masters.
 // The error matches [ErrHeld], [ErrNoQuorum] or [ErrExpired], as the last round ended, or [ErrContended] with
 // [MaxAttempts]. If ctx ended the wait, it also matches ctx's error. Other errors match [ErrMisconfigured] (waiting
-// can't help), [ErrInvalid] (bad arguments) or [ErrClosed].
+// can't help), [ErrOutdated] (a newer configuration is announced), [ErrAlreadyHeld] (ctx is of a lock on the key),
+// [ErrInvalid] (bad arguments) or [ErrClosed].
 func (l *Locker) Acquire(ctx context.Context, key string, ttl time.Duration, opts ...Option) (*Lock, error) {
 	s, err := l.ask(ctx, key, ttl, opts)
 	if err != nil {

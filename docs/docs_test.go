@@ -152,8 +152,8 @@ var runs = map[string]evidence{
 		".ci/cleanroom", `go mod edit -replace "$path/chaos=$repository/chaos"`,
 	},
 	"go mod tidy # after adapter_test.go is there": {".ci/cleanroom", "go mod tidy # after adapter_test.go is there"},
-	"go mod tidy # after main.go is there":         {".ci/cleanroom", "go mod tidy # after main.go is there"},
-	"go install github.com/seed-624411e5/redlock/cmd/redlock@latest": {
+	"go mod tidy": {".ci/cleanroom", "go mod tidy # after main.go is there"},
+	"go install ./cmd/redlock": {
 		".ci/cleanroom", `go install "$path/cmd/redlock@$version"`,
 	},
 	"git clone https://github.com/seed-624411e5/redlock && cd redlock": {
@@ -194,7 +194,7 @@ var runs = map[string]evidence{
 	"redlock list -json": {
 		"cmd/redlock/e2e/testdata/list.txtar", "exec redlock list -json",
 	},
-	"redlock man /usr/local/share/man/man1": {
+	"mkdir -p /usr/local/share/man/man1 && redlock man /usr/local/share/man/man1": {
 		"cmd/redlock/e2e/testdata/man.txtar", "exec redlock man man1\n",
 	},
 	"redlock version": {"cmd/redlock/e2e/testdata/man.txtar", "exec redlock version\n"},

@@ -241,7 +241,11 @@ func TestACandidateIsNoLeaderOnceItsTermIsOver(t *testing.T) {
 		}
 		close(hangs)
 		<-time.After(time.Second)
+		began := time.Now()
 		must(t, c.Healthy(t.Context())) // it campaigns again; silent masters are not the candidate's fault
+		if took := time.Since(began); took > time.Second/2 {
+			t.Errorf("the check took %v, and a probe waits for 1s", took)
+		}
 		stop()
 		<-done //nolint:errcheck // ctx's error
 		err = c.Healthy(t.Context())

@@ -60,8 +60,13 @@ func (v *vacancy) found(what finding, began, now time.Time, gap time.Duration) t
 	return now.Sub(v.since)
 }
 
+// askTimeout limits one question to the masters.
+const askTimeout = 500 * time.Millisecond
+
 // ask asks the masters whether there is a leader, and judges the campaign by the answer.
 func (c *Candidate) ask(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	began, what := time.Now(), nobody
 	switch holder, err := c.election.Leader(ctx); {
 	case err != nil:

@@ -25,8 +25,8 @@ func nightly(ctx context.Context, locker *redlock.Locker, report func(ctx contex
 	if err != nil {
 		return err
 	}
-	defer lock.Release(context.WithoutCancel(ctx))
-	return report(lock.Context(ctx), lock.Token())
+	err = report(lock.Context(ctx), lock.Token())
+	return errors.Join(err, lock.Release(context.WithoutCancel(ctx)))
 }
 
 // inTest takes the place of the *testing.T, which an Example does not have.

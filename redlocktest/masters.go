@@ -21,6 +21,8 @@ type TB interface {
 // DefaultCount is the number of masters without [Count].
 const DefaultCount = 5
 
+const maxCount = 64 // as redlock.New allows
+
 // Option changes the masters that New starts.
 type Option func(*settings)
 
@@ -29,7 +31,7 @@ type settings struct {
 	guard time.Duration
 }
 
-// Count is the number of masters, from 1 to redlock.New's maximum.
+// Count is the number of masters, from 1 to 64.
 func Count(n int) Option { return func(s *settings) { s.count = n } }
 
 // RestartGuard keeps a restarted master from voting for d, as single.Options.RestartGuard does; 0 means no guard. New's
@@ -86,8 +88,8 @@ func New(tb TB, opts ...Option) Masters {
 		o(&s)
 	}
 	switch {
-	case s.count < 1:
-		tb.Fatalf("redlocktest: Count is %d, and must be at least 1", s.count)
+	case s.count < 1 || s.count > maxCount:
+		tb.Fatalf("redlocktest: Count is %d, and must be from 1 to %d", s.count, maxCount)
 	case s.guard < 0:
 		tb.Fatalf("redlocktest: RestartGuard is negative: %v", s.guard)
 	}

@@ -2,6 +2,7 @@ package semaphore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -35,8 +36,8 @@ func makeReport(ctx context.Context, locker *redlock.Locker) error {
 	if err != nil {
 		return err
 	}
-	defer permit.Release(ctx)
-	return report(permit.Context(ctx), permit.Slot)
+	err = report(permit.Context(ctx), permit.Slot)
+	return errors.Join(err, permit.Release(ctx))
 }
 
 // report works in one of three places, until ctx is done.

@@ -7,7 +7,8 @@
 //	if err != nil {
 //		return err
 //	}
-//	defer permit.Release(ctx)
+//	err = work(permit.Context(ctx), permit.Slot)
+//	return errors.Join(err, permit.Release(ctx))
 //
 // Each slot has the guarantees of a lock. It has one holder at a time, and is free a ttl after its holder died. The
 // tokens of fenced permits grow from one holder of the slot to the next. Tokens of different slots have no order, so a
@@ -159,7 +160,8 @@ func (s *Semaphore) groupOf(slot int) *redlock.Locker {
 //
 // On error no permit is held. The error matches [redlock.ErrHeld], [redlock.ErrContended] or [redlock.ErrNoQuorum], as
 // the slots failed, and also ctx's error if ctx ended the wait. Other errors match [redlock.ErrMisconfigured] (masters
-// complained for [redlock.MendTime]), [redlock.ErrInvalid] or [redlock.ErrClosed].
+// complained for [redlock.MendTime]), [redlock.ErrOutdated], [redlock.ErrAlreadyHeld] (ctx is of a permit),
+// [redlock.ErrInvalid] or [redlock.ErrClosed].
 func (s *Semaphore) Acquire(ctx context.Context, ttl time.Duration, opts ...redlock.Option) (*Permit, error) {
 	if err := s.check(opts); err != nil {
 		return nil, err

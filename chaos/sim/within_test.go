@@ -130,6 +130,10 @@ func TestSchedulesThatFoundMistakesPass(t *testing.T) {
 		"a request that is repeated after the guard counts as sent": {
 			"-replay testdata/repeated-after-guard.json", "",
 		},
+		// Two clients share four masters' votes. Each gives its votes back when the other does, and is notified then.
+		"clients that split the votes in step part": {
+			"-schedules 1 -seed 20261129115666 -profile slow-clients", "",
+		},
 		// A repair came late, after a later one that the full master refused. Its key counted as one that had always
 		// been there.
 		"a repair that was not done leaves an earlier one in doubt": {

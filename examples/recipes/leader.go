@@ -18,7 +18,7 @@ func lead(ctx context.Context, locker *redlock.Locker) error {
 	if err != nil {
 		return err
 	}
-	address := "http://" + listener.Addr().String() // others learn it from the masters
+	address := "http://" + listener.Addr().String() // a real program gives an address that others can reach
 	candidate, err := leader.New(locker, leader.Config{Key: "reports", TTL: 10 * time.Second, Value: address})
 	if err != nil {
 		return errors.Join(err, listener.Close())

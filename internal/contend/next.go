@@ -31,9 +31,10 @@ type Progress struct {
 	Unreached    bool          // its latest attempt, made in turn, reached no quorum
 	ComplainedOf time.Duration // since when its attempts have met complaints of masters; 0: the latest has not
 
-	held bool          // the latest attempt found the lock held
-	due  time.Duration // when the next attempt is due that counts; 0: when woken
-	soon time.Duration // when it would be due if everything were by default
+	held   bool          // the latest attempt found the lock held
+	splits int           // attempts in a row that were split
+	due    time.Duration // when the next attempt is due that counts; 0: when woken
+	soon   time.Duration // when it would be due if everything were by default
 	// when its claim, or its position in the masters' queues, wants refreshing; 0: an attempt is due before
 	refresh time.Duration
 }
@@ -69,6 +70,9 @@ func (p *Progress) Plan(o *Policy, a *After, jitter Jitter) {
 		pause = max(pause, least/2+jitter(least/2))
 	}
 	p.soon = a.Now + pause
+	if p.splits++; !a.Turn || !a.Split {
+		p.splits = 0
+	}
 	switch {
 	case !a.Turn && o.MaxAttempts == 0:
 		p.due = 0
@@ -76,6 +80,9 @@ func (p *Progress) Plan(o *Policy, a *After, jitter Jitter) {
 		p.due = p.soon
 	case a.Counts:
 		p.due = later(a.Now, o.Every)
+	}
+	if p.inStep() {
+		p.due = a.Now + a.Spread(p.splits-splitsInStep+1, a.Took, jitter)
 	}
 	if a.Turn && o.Every > 0 && a.Kept > 0 { // a release was known of before the key is free
 		p.due = min(p.due, a.Now+a.Kept+jitter(FirstPause))
@@ -88,6 +95,10 @@ func (p *Progress) Plan(o *Policy, a *After, jitter Jitter) {
 		p.refresh = a.Now + after + jitter(after/8)
 	}
 }
+
+// inStep reports that the same contenders seem to share the votes again and again. Each gives its votes back at the same
+// time, so each is notified at the same time. If all came back then, they would share the votes once more.
+func (p *Progress) inStep() bool { return p.splits >= splitsInStep }
 
 // MendBy is when the wait ends if masters have complained since began and do so until then; 0: never.
 func (p *Progress) MendBy(o *Policy, began time.Duration) time.Duration {
@@ -149,7 +160,7 @@ func (p *Progress) Next(o *Policy, v *View) Step {
 	case !v.Turn && v.Why&waitqueue.Enters != 0:
 		return Step{Do: Try, Enters: true}
 	case !v.Turn:
-	case v.Why&(waitqueue.First|waitqueue.Free) != 0:
+	case v.Why&waitqueue.First != 0, v.Why&waitqueue.Free != 0 && !p.inStep():
 		return Step{Do: Try, Counts: true}
 	case v.Why&(waitqueue.Missed|waitqueue.Enters) != 0:
 		return Step{Do: Try}
@@ -184,6 +195,8 @@ const (
 	// splitRounds bounds the pause after a split vote, as a multiple of the last round's duration. A few contenders
 	// can then come one after the other. Without the bound, slow rounds would lead to pauses of many seconds.
 	splitRounds = 4
+	// splitsInStep is how many rounds in a row may be split before a notification no longer ends the pause.
+	splitsInStep = 3
 	// NotifiedPause takes the place of the backoff while a quorum of masters can notify the waiter: its turn then comes
 	// by itself, and a backoff is for notifications that got lost.
 	NotifiedPause = 200 * time.Millisecond

@@ -99,6 +99,36 @@ func TestTheFirstRuleThatFitsDecides(t *testing.T) {
 	}
 }
 
+// Contenders that split the votes in step are notified in step. So the third split in a row puts the next attempt off,
+// whatever RetryEvery is, until a round ends otherwise.
+func TestAfterThreeSplitRoundsANotificationDoesNotEndThePause(t *testing.T) {
+	for _, o := range []contend.Policy{{}, {Every: time.Minute}, {MaxAttempts: 99}} {
+		var p contend.Progress
+		split := contend.After{Refusal: contend.Refusal{Split: true, Masters: 4, Granted: 2}, Turn: true, Counts: true}
+		free := at(ms/2, waitqueue.Status{Turn: true, Why: waitqueue.Free})
+		round := func(a contend.After) contend.Step {
+			a.Now = now
+			p.Attempts++
+			p.Plan(&o, &a, most)
+			return p.Next(&o, &free)
+		}
+		try := contend.Step{Do: contend.Try, Counts: true}
+		for n, want := range []contend.Step{try, try, {Until: now + ms}, {Until: now + 2*ms}} {
+			if got := round(split); got != want {
+				t.Errorf("%+v: after %d split rounds: %+v, want %+v", o, n+1, got, want)
+			}
+		}
+		if got := p.Next(&o, &contend.View{Now: now + 2*ms, Status: waitqueue.Status{Turn: true}}); got != try {
+			t.Errorf("%+v: when the pause is over: %+v", o, got)
+		}
+		for _, other := range []contend.After{first, split} {
+			if got := round(other); got != try {
+				t.Errorf("%+v: after a round that was refused: %+v", o, got)
+			}
+		}
+	}
+}
+
 // due is when the waiter that has been planned so tries again, alone and in turn.
 func due(o *contend.Policy, p contend.Progress, a contend.After) time.Duration {
 	return planned(o, p, a).Next(o, &contend.View{Now: now, Status: waitqueue.Status{Turn: true}}).Until - now
