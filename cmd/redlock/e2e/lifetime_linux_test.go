@@ -1,10 +1,12 @@
 package e2e_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -291,4 +293,59 @@ func TestHazard118ProcessesThatKeepTheLockAreNamedOnce(t *testing.T) {
 	if got := cmd.ProcessState.ExitCode(); got != 3 {
 		t.Errorf("status %d, want that of the command, 3", got)
 	}
+}
+
+// A command leaves more processes than redlock may open files. They keep the lock, and end with it.
+func TestProcessesThatACommandLeavesMayBeMoreThanRedlockMayOpenFiles(t *testing.T) {
+	t.Parallel()
+	l := newLifetime(t, redistest.Start(t))
+	const leaves = `for i in $(seq 60); do setsid sh -c 'echo $$ >>"$LOG"; exec sleep 600' & done
+		until [ "$(wc -l <"$LOG")" = 60 ]; do sleep 0.1; done`
+	for how, end := range map[string]func(*exec.Cmd){
+		"asked to end": func(cmd *exec.Cmd) { _ = cmd.Process.Signal(syscall.SIGTERM) },
+		"lost":         func(*exec.Cmd) { must(t, l.master.Client().FlushAll(t.Context()).Err()) },
+	} {
+		said, err := os.Create(l.log + ".err")
+		must(t, err)
+		must(t, os.WriteFile(l.log, nil, 0o600))
+		cmd := exec.Command("sh", "-c", `ulimit -n 40; exec redlock run "$@"`, "sh", "-masters", l.master.URL(),
+			"-key", "many", "-ttl", "3s", "-c", leaves)
+		cmd.Env, cmd.Stderr = append(os.Environ(), "LOG="+l.log), said
+		must(t, cmd.Start())
+		if !wait(func() bool { return strings.Contains(readFile(t, said.Name()), "keeping the lock") }) {
+			t.Errorf("%s: the lock is not kept: %s", how, readFile(t, said.Name()))
+		}
+		end(cmd)
+		_ = cmd.Wait()
+		must(t, said.Close())
+		pids := strings.Fields(readFile(t, l.log))
+		for _, word := range pids {
+			pid, err := strconv.Atoi(word)
+			must(t, err)
+			if !wait(func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }) {
+				t.Errorf("%s: process %d is left", how, pid)
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+		if len(pids) != 60 {
+			t.Errorf("%s: %d processes were left", how, len(pids))
+		}
+	}
+}
+
+// A shell has a job in the background and becomes redlock. What that job leaves is no process of the command.
+func TestWhatOlderJobsLeaveDoesNotKeepTheLock(t *testing.T) {
+	t.Parallel()
+	l := newLifetime(t, redistest.Start(t))
+	cmd := exec.Command("sh", "-c", `(until [ -s "$LOG" ]; do sleep 0.05; done; sleep 600 & echo $! >"$LOG.left") &
+		exec redlock run "$@"`, "sh", "-masters", l.master.URL(), "-key", "older", "-ttl", "3s", "-c",
+		`echo begun >"$LOG"; until [ -s "$LOG.left" ]; do sleep 0.05; done; sleep 0.2; exit 5`)
+	cmd.Env = append(os.Environ(), "LOG="+l.log)
+	_ = cmd.Run()
+	if got := cmd.ProcessState.ExitCode(); got != 5 {
+		t.Errorf("status %d, want that of the command, 5", got)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(readFile(t, l.log+".left")))
+	must(t, err)
+	must(t, syscall.Kill(pid, syscall.SIGKILL)) // it runs on
 }

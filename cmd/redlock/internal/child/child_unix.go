@@ -98,6 +98,7 @@ func (p *Process) start(cmd *exec.Cmd) error {
 		err := cmd.Start()
 		if err == nil {
 			p.pid = cmd.Process.Pid
+			isCommand(p.pid)
 		}
 		started <- err
 		if err == nil {
@@ -205,7 +206,6 @@ func (p *Process) halt() error {
 	halted := stopMarked(p.mark, p.Group())
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.halted.forget() // they are stopped, so they are among the new ones
 	p.halted = halted
 	return err
 }
@@ -213,7 +213,6 @@ func (p *Process) halt() error {
 func (p *Process) resumeHalted() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	defer p.halted.forget()
 	return p.halted.signal(syscall.SIGCONT)
 }
 

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,8 +27,17 @@ const againAtMost = 10
 // had before: a shell with background jobs can become this program by exec.
 var own = struct {
 	sync.Mutex
-	pids map[int]bool
+	pids    map[int]bool
+	older   bool // there were such children before the command, so an orphan may be theirs
+	command int
 }{pids: make(map[int]bool)}
+
+// isCommand notes which child is the command.
+func isCommand(pid int) {
+	own.Lock()
+	defer own.Unlock()
+	own.command = pid
+}
 
 // startOwn starts a child that does not belong to the command.
 func startOwn(start func() (pid int, err error)) error {
@@ -39,12 +48,6 @@ func startOwn(start func() (pid int, err error)) error {
 		own.pids[pid] = true
 	}
 	return err
-}
-
-func isOwn(pid int) bool {
-	own.Lock()
-	defer own.Unlock()
-	return own.pids[pid]
 }
 
 // errOtherProc is the reason why a command does not start if /proc numbers processes differently.
@@ -62,53 +65,83 @@ func adopt() error {
 	}
 	own.Lock()
 	defer own.Unlock()
-	for _, pid := range children() {
+	pids, err := children()
+	for _, pid := range pids {
+		own.older = own.older || !own.pids[pid]
 		own.pids[pid] = true
 	}
-	return nil
+	return err
+}
+
+// isTheCommands reports whether a child of this program is the command, or an orphan of it. A child that ended before
+// may have left orphans, too. Where that is possible, an orphan counts as the command's only if it has the mark.
+func isTheCommands(pid int, mark []byte) bool {
+	own.Lock()
+	isOwn, older, command := own.pids[pid], own.older, own.command
+	own.Unlock()
+	return !isOwn && (!older || pid == command || has(pid, mark) != no)
 }
 
 // children returns this program's children, including ended ones that were not reaped. The kernel lists them by the
 // thread that forked them. Some kernels do not; there it checks the parent of every process.
-func children() (pids []int) {
-	lists, _ := filepath.Glob("/proc/self/task/*/children") // the pattern is well-formed
-	for _, list := range lists {
-		raw, _ := os.ReadFile(list) // only threads without children end
+func children() (pids []int, err error) {
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return nil, err
+	}
+	listed := false
+	for _, thread := range threads {
+		raw, err := os.ReadFile("/proc/self/task/" + thread.Name() + "/children")
+		switch {
+		case err == nil:
+			listed = true
+		case !hidden(err): // a thread may have ended, but only one without children
+			return nil, err
+		}
 		for field := range bytes.FieldsSeq(raw) {
 			if pid, err := strconv.Atoi(string(field)); err == nil {
 				pids = append(pids, pid)
 			}
 		}
 	}
-	if len(lists) > 0 {
-		return pids
+	if listed {
+		return pids, nil
 	}
+	all, err := processes()
 	self := os.Getpid()
-	return slices.DeleteFunc(processes(), func(pid int) bool { return parentOf(pid) != self })
+	return slices.DeleteFunc(all, func(pid int) bool {
+		fields, unread := readStat(pid)
+		err = cmp.Or(err, unread)
+		return len(fields) <= parent || string(fields[parent]) != strconv.Itoa(self)
+	}), err
 }
 
-// anyLeft reports whether the command has left any process. Only the goroutine that waits for children may call it: a
-// child that ends during the call is still listed, and is reaped next.
-func anyLeft() bool {
-	own.Lock()
-	defer own.Unlock()
-	return slices.ContainsFunc(children(), func(pid int) bool { return !own.pids[pid] })
+// anyLeft reports whether the command has left any process. While it can't know, it waits. Only the goroutine that waits
+// for children may call it: a child that ends during the call is still listed, and is reaped next.
+func (p *Process) anyLeft() bool {
+	for {
+		pids, err := children()
+		if err == nil {
+			return slices.ContainsFunc(pids, func(pid int) bool { return isTheCommands(pid, []byte(p.mark)) })
+		}
+		<-time.After(lookAgain)
+	}
 }
 
-// descends reports whether a process is below this program and not below one of its own children. If a parent has
-// ended, its children have a new parent, so descends reads the parent again. A hidden process counts as no parent.
-func descends(pid int) bool {
-	self, again := os.Getpid(), 0
-	for at := pid; at > 0 && !isOwn(at); {
+// descends reports whether a process is below the command or an orphan of it. If a parent has ended, its children have a
+// new parent, so descends reads the parent again. A hidden process counts as no parent.
+func descends(pid int, mark []byte) bool {
+	self, again, below := os.Getpid(), 0, 0
+	for at := pid; at > 0; {
 		if at == self {
-			return pid != self
+			return pid != self && isTheCommands(below, mark)
 		}
 		if above := parentOf(at); above > 0 || at == 1 || at == pid || again == againAtMost {
-			at = above
+			at, below = above, at
 			continue
 		}
 		again++
-		at = pid
+		at, below = pid, 0
 	}
 	return false
 }
@@ -140,7 +173,7 @@ func (p *Process) wait() {
 		own.Lock()
 		delete(own.pids, pid) // another process may soon have the number
 		own.Unlock()
-		if ended && !anyLeft() {
+		if ended && !p.anyLeft() {
 			close(p.gone)
 			return
 		}
@@ -149,8 +182,10 @@ func (p *Process) wait() {
 
 // Left names processes that the command has left, at most this many, and returns their total number.
 func (p *Process) Left(atMost int) (names []string, n int) {
-	for _, pid := range processes() {
-		if fields := statOf(pid); len(fields) == 0 || bytes.ContainsAny(fields[state], "ZX") || !descends(pid) {
+	all, _ := processes()
+	for _, pid := range all {
+		if fields := statOf(pid); len(fields) == 0 || bytes.ContainsAny(fields[state], "ZX") ||
+			!descends(pid, []byte(p.mark)) {
 			continue
 		}
 		if n++; len(names) < atMost {

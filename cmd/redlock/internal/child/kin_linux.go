@@ -2,6 +2,7 @@ package child
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -43,9 +44,12 @@ func KinGone(pid int) (<-chan struct{}, error) {
 	go func() {
 		defer close(gone)
 		for looks := 0; looks < 2; looks++ {
-			for kin := kinOf(field, id); kin != 0; kin = kinOf(field, id) {
+			for kin, err := kinOf(field, id); kin != 0 || err != nil; kin, err = kinOf(field, id) {
+				if looks = 0; err != nil {
+					<-time.After(kinAgain)
+					continue
+				}
 				untilEnded(kin)
-				looks = 0
 			}
 			<-time.After(kinAgain)
 		}
@@ -53,21 +57,24 @@ func KinGone(pid int) (<-chan struct{}, error) {
 	return gone, nil
 }
 
-// kinOf returns a living process with this value in this field of statOf; 0 if there is none.
-func kinOf(field int, id string) int {
+// kinOf returns a living process with this value in this field of statOf; 0 if there is none. The error says that there
+// may be one, because some can't be read.
+func kinOf(field int, id string) (pid int, err error) {
 	own := commOf(os.Getpid())
-	for _, pid := range processes() {
-		fields := statOf(pid)
+	all, err := processes()
+	for _, pid := range all {
+		fields, unread := readStat(pid)
+		err = cmp.Or(err, unread)
 		if pid == os.Getpid() || len(fields) <= field || string(fields[field]) != id ||
 			bytes.ContainsAny(fields[state], "ZX") {
 			continue
 		}
 		words, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if commOf(pid) != own || !bytes.Contains(words, []byte("\x00hold\x00")) {
-			return pid
+			return pid, nil
 		}
 	}
-	return 0
+	return 0, err
 }
 
 // untilEnded waits for a process that is not a child.

@@ -22,16 +22,19 @@ const (
 	standTime = 200 * time.Millisecond
 )
 
-var errTooMany = errors.New("its processes go on starting other processes")
+var (
+	errTooMany = errors.New("its processes go on starting other processes")
+	// errUnread is an error of find, which may have missed processes then. Their files can't be read while this program
+	// or the system has no descriptor left.
+	errUnread = errors.New("can't read which processes there are")
+)
 
 // marked are the processes with an entry in their environment, wherever they have gone: to another group, session or
 // parent. A process inherits its environment from its creator, as it inherits its group, but timeout(1) and a shell's
 // set -m change only the group.
 //
-// find opens each process before it reads the environment, and signals go to the opened process. So if the process ends
-// in between and another gets its number, the signal does not hit the other one: find may have read the other's
-// environment, but the signal finds no process. (A kernel before 5.3 can't open processes. There the time between
-// reading and signalling is the only risk.) A redlock under this one has the entry too, as every process that the
+// A process that was found is known by its number and its start, so no signal hits another process that got its number
+// later. Nothing stays open, because a command may leave more processes than this program may have open. A redlock under this one has the entry too, as every process that the
 // command starts. Its watch and its command do not have it: they get from that redlock the signal that they get when
 // the group is signalled. No older process can have the entry, because it is a secret of this run.
 //
@@ -40,7 +43,7 @@ var errTooMany = errors.New("its processes go on starting other processes")
 // environment can't be read.
 type marked struct {
 	entry []byte
-	open  []*os.Process
+	found []known
 	look  func(pid int, entry []byte) answer // nil: has
 }
 
@@ -51,9 +54,34 @@ const (
 	no answer = iota
 	yes
 	becoming // not known: the process is in the middle of an exec
+	unread   // not known: see errUnread
 )
 
-// find opens the processes that have the entry. Unless each is nil, it calls each for every process as soon as it finds
+// known is a process that was found.
+type known struct {
+	pid   int
+	began string // its start by the kernel's clock
+}
+
+// signal sends sig to the process if it is still there. The process is opened before its start is read. (A kernel before
+// 5.3 can't open processes. There the time between reading and signalling is a risk.)
+func (k known) signal(sig os.Signal) error {
+	p, err := os.FindProcess(k.pid)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = p.Release() }() // frees a descriptor
+	fields, err := readStat(k.pid)
+	if err != nil || beganOf(fields) != k.began {
+		return err
+	}
+	if err := p.Signal(sig); !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return nil
+}
+
+// find finds the processes that have the entry. Unless each is nil, it calls each for every process as soon as it finds
 // it. It reads the list of processes again until the list has nothing new.
 //
 // If each sends SIGKILL or SIGSTOP, no process escapes by starting others in that time. If a process
@@ -67,7 +95,7 @@ const (
 //
 // A process that forks and ends between two lists, again and again, could escape only while the process numbers wrap
 // around.
-func (m *marked) find(each func(*os.Process) error) error {
+func (m *marked) find(each func(known) error) error {
 	if len(m.entry) == 0 {
 		return nil
 	}
@@ -80,19 +108,23 @@ func (m *marked) find(each func(*os.Process) error) error {
 	again := false
 	for range looksAtMost {
 		found := false
-		for _, pid := range processes() {
+		all, err := processes()
+		failed = cmp.Or(failed, err)
+		for _, pid := range all {
 			if looked[pid] {
 				continue
 			}
-			p, sure := openMarked(pid, m.entry, look)
-			found = found || p != nil || !sure || !listed[pid]
-			looked[pid], listed[pid] = sure, true
-			if p == nil {
-				continue
-			}
-			m.open = append(m.open, p)
-			if each != nil {
-				failed = cmp.Or(failed, each(p))
+			k, a := meet(pid, m.entry, look)
+			found = found || a == yes || a == becoming || !listed[pid]
+			looked[pid], listed[pid] = a != becoming, true
+			switch {
+			case a == unread:
+				failed = cmp.Or(failed, errUnread)
+			case a == yes:
+				m.found = append(m.found, k)
+				if each != nil {
+					failed = cmp.Or(failed, each(k))
+				}
 			}
 		}
 		switch {
@@ -101,8 +133,8 @@ func (m *marked) find(each func(*os.Process) error) error {
 			return failed
 		default:
 			again, looked = true, map[int]bool{os.Getpid(): true}
-			for _, p := range m.open {
-				looked[p.Pid] = true
+			for _, k := range m.found {
+				looked[k.pid] = true
 			}
 		}
 	}
@@ -111,41 +143,26 @@ func (m *marked) find(each func(*os.Process) error) error {
 
 // signal sends sig to all found processes, the last one first: later processes are mostly children of earlier ones.
 func (m *marked) signal(sig os.Signal) (failed error) {
-	for _, p := range slices.Backward(m.open) {
-		failed = cmp.Or(failed, signalOpen(p, sig))
+	for _, k := range slices.Backward(m.found) {
+		failed = cmp.Or(failed, k.signal(sig))
 	}
 	return failed
 }
 
-func (m *marked) forget() {
-	for _, p := range m.open {
-		_ = p.Release() // frees a descriptor
-	}
-	m.open = nil
-}
-
 func (m *marked) outside(group int) {
-	m.open = slices.DeleteFunc(m.open, func(p *os.Process) bool {
-		in := isIn(group, p.Pid)
-		if in {
-			_ = p.Release()
-		}
-		return in
-	})
+	m.found = slices.DeleteFunc(m.found, func(k known) bool { return isIn(group, k.pid) })
 }
 
 // killMarked kills all processes that have the entry, and all that look finds.
 func killMarked(entry string, look func(pid int, entry []byte) answer) error {
 	m := marked{entry: []byte(entry), look: look}
-	defer m.forget()
-	return m.find(func(p *os.Process) error { return signalOpen(p, syscall.SIGKILL) })
+	return m.find(func(k known) error { return k.signal(syscall.SIGKILL) })
 }
 
 // askMarked sends a signal to end, and SIGCONT, to all processes that have the entry and are not in the group. It finds
 // them all first, so it does not signal processes that start later for a clean-up.
 func askMarked(entry string, group int, sig os.Signal) error {
 	m := marked{entry: []byte(entry)}
-	defer m.forget()
 	failed := m.find(nil)
 	m.outside(group)
 	return cmp.Or(failed, m.signal(sig), m.signal(syscall.SIGCONT))
@@ -155,29 +172,27 @@ func askMarked(entry string, group int, sig os.Signal) error {
 // them passes the signal on to its own command.
 func (p *Process) signalLeft(sig os.Signal) error {
 	m := marked{entry: []byte(p.mark), look: func(pid int, entry []byte) answer {
-		if isIn(p.pid, pid) && descends(pid) {
+		if isIn(p.pid, pid) && descends(pid, entry) {
 			return yes
 		}
 		return has(pid, entry)
 	}}
-	defer m.forget()
 	return cmp.Or(m.find(nil), m.signal(sig))
 }
 
 // descendsOrHas finds every process that the command has started.
 func descendsOrHas(pid int, entry []byte) answer {
-	if descends(pid) {
+	if descends(pid, entry) {
 		return yes
 	}
 	return has(pid, entry)
 }
 
-// markedLeft reports whether any process has the entry.
+// markedLeft reports whether any process has the entry, or may have.
 func markedLeft(entry string) bool {
 	m := marked{entry: []byte(entry)}
-	defer m.forget()
-	_ = m.find(nil) // so many are some
-	return len(m.open) > 0
+	err := m.find(nil)
+	return err != nil || len(m.found) > 0
 }
 
 // stopMarked stops all processes that have the entry and are not in the group, and returns them. The group has been
@@ -186,59 +201,58 @@ func markedLeft(entry string) bool {
 func stopMarked(entry string, group int) marked {
 	m := marked{entry: []byte(entry)}
 	end := time.Now().Add(standTime)
-	for _, pid := range processes() {
+	all, _ := processes()
+	for _, pid := range all {
 		if isIn(group, pid) {
 			untilStopped(pid, end)
 		}
 	}
-	_ = m.find(func(p *os.Process) error {
-		if isIn(group, p.Pid) {
+	_ = m.find(func(k known) error {
+		if isIn(group, k.pid) {
 			return nil // was stopped with its group
 		}
-		defer untilStopped(p.Pid, end)
-		return signalOpen(p, syscall.SIGSTOP)
+		defer untilStopped(k.pid, end)
+		return k.signal(syscall.SIGSTOP)
 	}) // watch kills a process that does not stop when the validity ends
 	m.outside(group)
 	return m
 }
 
-func signalOpen(p *os.Process, sig os.Signal) error {
-	err := p.Signal(sig)
-	if errors.Is(err, os.ErrProcessDone) {
-		return nil
-	}
-	return err
-}
-
-// processes returns the ids of all visible processes; none without /proc.
-func processes() (pids []int) {
+// processes returns the ids of all visible processes.
+func processes() (pids []int, err error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	defer dir.Close()
-	names, _ := dir.Readdirnames(-1) // of an error, as many as there are
+	names, err := dir.Readdirnames(-1)
 	for _, name := range names {
 		if pid, err := strconv.Atoi(name); err == nil {
 			pids = append(pids, pid)
 		}
 	}
-	return pids
+	return pids, err
 }
 
-// openMarked opens the process if it has exactly this entry in its environment; otherwise it returns nil. sure is false
-// for a process in the middle of an exec.
-func openMarked(pid int, entry []byte, look func(int, []byte) answer) (p *os.Process, sure bool) {
-	p, err := os.FindProcess(pid)
+// meet looks at a process. If the process was replaced by another with its number in that time, it is looked at again.
+func meet(pid int, entry []byte, look func(int, []byte) answer) (known, answer) {
+	before, err := readStat(pid)
 	if err != nil {
-		return nil, true
+		return known{}, unread
 	}
-	has := look(pid, entry)
-	if has == yes {
-		return p, true
+	a := look(pid, entry)
+	if a != yes {
+		return known{}, a
 	}
-	_ = p.Release()
-	return nil, has == no
+	after, err := readStat(pid)
+	switch {
+	case err != nil:
+		return known{}, unread
+	case beganOf(before) != beganOf(after):
+		return known{}, becoming
+	default:
+		return known{pid, beganOf(after)}, yes
+	}
 }
 
 // has reports whether the process has exactly this entry in its environment.
@@ -246,8 +260,10 @@ func has(pid int, entry []byte) answer {
 	for until := time.Now().Add(execTime); ; <-time.After(time.Millisecond) {
 		environ, err := environment(pid)
 		switch {
-		case err != nil: // gone, or another user's
+		case hidden(err):
 			return no
+		case err != nil:
+			return unread
 		case len(environ) > 0:
 			for e := range bytes.SplitSeq(environ, []byte{0}) {
 				if bytes.Equal(e, entry) {
@@ -294,16 +310,44 @@ func execs(pid int) bool {
 	return string(fields[environEnd]) == "0" || !bytes.Equal(fields[environBegin], fields[environEnd])
 }
 
-// state and parent are fields of statOf.
-const state, parent = 0, 1
+// state, parent and start are fields of statOf.
+const state, parent, start = 0, 1, 19
 
-// statOf returns the fields of proc_pid_stat(5) after the name; none of a process that is gone or hidden.
+// statOf returns the fields of proc_pid_stat(5) after the name; none of a process that is gone or hidden, or that can't
+// be read now.
 func statOf(pid int) [][]byte {
+	fields, _ := readStat(pid)
+	return fields
+}
+
+// readStat is statOf with an error if the process can't be read now.
+func readStat(pid int) (fields [][]byte, err error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return nil
+		if hidden(err) {
+			err = nil
+		}
+		return nil, err
 	}
-	return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]), nil
+}
+
+// beganOf returns when the process of these fields of statOf started.
+func beganOf(fields [][]byte) string {
+	if len(fields) <= start {
+		return ""
+	}
+	return string(fields[start])
+}
+
+// hidden reports that err, from a file of a process, says that the process is gone or another user's.
+func hidden(err error) bool {
+	for _, is := range []error{syscall.ENOENT, syscall.ESRCH, syscall.EACCES, syscall.EPERM} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return false
 }
 
 // untilStopped waits until a process stands still or has ended, but not beyond end. A process that waits for a disk

@@ -42,13 +42,12 @@ func TestOnlyTheExactEntryIsAMark(t *testing.T) {
 		sleeper(t, other)
 	}
 	m := marked{entry: []byte(mark)}
-	defer m.forget()
-	if err := m.find(nil); err != nil || len(m.open) != 1 || m.open[0].Pid != cmd.Process.Pid {
-		t.Errorf("%v are marked, want %d (%v)", m.open, cmd.Process.Pid, err)
+	if err := m.find(nil); err != nil || len(m.found) != 1 || m.found[0].pid != cmd.Process.Pid {
+		t.Errorf("%v are marked, want %d (%v)", m.found, cmd.Process.Pid, err)
 	}
 	none := marked{}
-	if err := none.find(nil); err != nil || len(none.open) > 0 {
-		t.Errorf("without a mark %v are marked (%v)", none.open, err)
+	if err := none.find(nil); err != nil || len(none.found) > 0 {
+		t.Errorf("without a mark %v are marked (%v)", none.found, err)
 	}
 }
 
@@ -58,8 +57,7 @@ func TestTheProcessesOfTheGroupGetOneSIGTERM(t *testing.T) {
 	if err := askMarked(mark, syscall.Getpgrp(), syscall.SIGTERM); err != nil || !markedLeft(mark) {
 		t.Errorf("it got the signal although it is in this test's group (%v)", err)
 	}
-	stopped := stopMarked(mark, syscall.Getpgrp())
-	stopped.forget()
+	_ = stopMarked(mark, syscall.Getpgrp())
 	if err := askMarked(mark, syscall.Getpgrp()+1, syscall.SIGTERM); err != nil {
 		t.Error(err)
 	}
@@ -139,8 +137,7 @@ func TestAProcessInTheMiddleOfAnExecIsLookedAtAgain(t *testing.T) {
 		}
 		return yes
 	}}
-	defer m.forget()
-	if err := m.find(func(p *os.Process) error { return signalOpen(p, syscall.SIGKILL) }); err != nil || looks != 5 {
+	if err := m.find(func(k known) error { return k.signal(syscall.SIGKILL) }); err != nil || looks != 5 {
 		t.Errorf("looked at %d times, %v", looks, err)
 	}
 	if err := cmd.Wait(); diedOf(t, err) != syscall.SIGKILL {
@@ -186,10 +183,9 @@ func stopAndGoOn(t *testing.T, args []string, processes int) {
 	p := &Process{platform: platform{pid: cmd.Process.Pid, mark: mark}, done: make(chan struct{})}
 	jobs := func(state string) bool { // all are in it
 		m := marked{entry: []byte(mark)}
-		defer m.forget()
 		_ = m.find(nil)
-		return len(m.open) == processes && !slices.ContainsFunc(m.open, func(p *os.Process) bool {
-			fields := statOf(p.Pid)
+		return len(m.found) == processes && !slices.ContainsFunc(m.found, func(k known) bool {
+			fields := statOf(k.pid)
 			return len(fields) == 0 || string(fields[0]) != state
 		})
 	}
