@@ -160,9 +160,9 @@ func MaxHold(d time.Duration) Option {
 // Release ends the lock as usual and shortens the key's ttl to the rest of d, so the process may exit then. A lock
 // that was held for d, or was lost, is released at once.
 //
-// d must be below the lock's validity, or the acquisition fails with [ErrInvalid]. So d also holds when the holder dies, or when its Release reaches no master:
-// then the key stays for the ttl of the acquisition or of the last renewal. A [Lock.Handover] ends the option.
-// MinHold is for plain locks, of one key or several.
+// d must be below the lock's validity, or the acquisition fails with [ErrInvalid]. So d also holds when the holder
+// dies, or when its Release reaches no master: then the key stays for the ttl of the acquisition or of the last
+// renewal. A [Lock.Handover] ends the option. MinHold is for plain locks, of one key or several.
 func MinHold(d time.Duration) Option {
 	return positive("MinHold", d, func(s *spec) *time.Duration { return &s.MinHold })
 }

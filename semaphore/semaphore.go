@@ -193,6 +193,7 @@ func says(err error) bool {
 
 // wait waits for every slot at once.
 func (s *Semaphore) wait(ctx context.Context, ttl time.Duration, opts []redlock.Option) (permit *Permit, err error) {
+	var cut error // of a wait that ctx has ended
 	waits, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type result struct {
@@ -222,16 +223,24 @@ func (s *Semaphore) wait(ctx context.Context, ttl time.Duration, opts []redlock.
 			for _, end := range ends[s.groupOf(r.permit.Slot)] {
 				end()
 			}
+		case ctx.Err() != nil && errors.Is(r.err, ctx.Err()):
+			cut = r.err
 		case err == nil,
 			errors.Is(err, redlock.ErrMisconfigured), // masters may complain of one slot's key alone
 			errors.Is(err, redlock.ErrAlreadyHeld):   // ctx belongs to a permit, and the other slots say more
 			err = r.err
 		}
 	}
-	if permit != nil {
+	switch {
+	case permit != nil:
 		return permit, nil
+	case cut == nil:
+		return nil, err
+	case err == nil:
+		return nil, cut
+	default:
+		return nil, fmt.Errorf("%w; other slots: %w", cut, err)
 	}
-	return nil, err
 }
 
 // final reports whether err, from one slot, would be the same on every attempt and for every slot on the same masters.

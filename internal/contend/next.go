@@ -96,8 +96,8 @@ func (p *Progress) Plan(o *Policy, a *After, jitter Jitter) {
 	}
 }
 
-// inStep reports that the same contenders seem to share the votes again and again. Each gives its votes back at the same
-// time, so each is notified at the same time. If all came back then, they would share the votes once more.
+// inStep reports that the same contenders seem to share the votes again and again. Each gives its votes back at the
+// same time, so each is notified at the same time. If all came back then, they would share the votes once more.
 func (p *Progress) inStep() bool { return p.splits >= splitsInStep }
 
 // MendBy is when the wait ends if masters have complained since began and do so until then; 0: never.

@@ -72,7 +72,15 @@ func (q *Queue) remindLocked(key string) {
 	if q.ours.get(key).until > 0 {
 		put(q, &q.ours, key, passing{})
 	}
-	if l := q.queues[key]; l != nil && !l.first.trying {
+	if l := q.queues[key]; l != nil {
+		l.remind()
+	}
+}
+
+// remind makes the first entry try, unless it is trying. An attempt out of turn does not count: nothing is planned
+// after it.
+func (l *keyQueue) remind() {
+	if l.first != nil && (!l.first.trying || l.first.aside) {
 		l.first.wake(First)
 	}
 }
@@ -82,7 +90,7 @@ func (q *Queue) remindLocked(key string) {
 func (q *Queue) Start(e *Entry) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	e.trying = !e.taken
+	e.trying, e.aside = !e.taken, !e.taken
 	return e.trying
 }
 

@@ -106,6 +106,7 @@ type Entry struct {
 	notified   bool          // a quorum had notified before the latest attempt
 	stood      bool          // an attempt was refused because of its queue's key
 	trying     bool          // an attempt is under way
+	aside      bool          // that attempt was begun out of turn
 	taken      bool          // it is about to be passed the key
 	passed     bool          // it has been passed the key
 }
@@ -228,15 +229,12 @@ func (q *Queue) endLocked(e *Entry, now func() time.Duration, heirAfter time.Dur
 	return own
 }
 
-// wakeHeir wakes the first entry of l, because the entries before it have left. It does nothing while that entry is
-// trying.
+// wakeHeir makes the first entry of l try, because the entries before it have left.
 func (q *Queue) wakeHeir(l *keyQueue) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l.heir = false
-	if l.first != nil && !l.first.trying {
-		l.first.wake(First)
-	}
+	l.remind()
 }
 
 // HandOver leaves the process's position in the masters' queues to the entries that wait for keys here. It returns
@@ -289,7 +287,7 @@ func (q *Queue) Begin(e *Entry, now time.Duration) (a Attempt) {
 	if e.taken {
 		return Attempt{Taken: true}
 	}
-	e.trying = true
+	e.trying, e.aside = true, false
 	a.MayBeQueued, a.Inherited = e.mayBeQueued(), e.inherited
 	a.Followed = e.next != nil && e.next.want.Class == e.want.Class && len(e.want.Keys) == 1
 	if e.attempts++; e.attempts == 1 {
@@ -311,7 +309,7 @@ func (q *Queue) Begin(e *Entry, now time.Duration) (a Attempt) {
 func (q *Queue) End(e *Entry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	e.trying = false
+	e.trying, e.aside = false, false
 }
 
 // Blocked notes that masters refused e's latest attempt because of keys; the key that most masters named comes first.
@@ -340,7 +338,7 @@ func (q *Queue) Blocked(e *Entry, keys []string, now time.Duration) (unclaimed [
 // queue has ended.
 func (q *Queue) goOverLocked(e *Entry, key string) (ended bool) {
 	from := e.in
-	var behind *Entry
+	var behind, ahead *Entry
 	ended = q.removeLocked(e, 0)
 	q.insertLocked(e, key, nil)
 	for next := from.first; next != nil && !ended; {
@@ -349,8 +347,13 @@ func (q *Queue) goOverLocked(e *Entry, key string) (ended bool) {
 		if len(other.want.Keys) > 1 && slices.Contains(other.want.Keys, key) {
 			ended = q.removeLocked(other, 0)
 			q.insertLocked(other, key, behind)
-			behind = other
+			if behind = other; other.in.first == other {
+				ahead = other
+			}
 		}
+	}
+	if ahead != nil { // it had the turn before, stepped back, and may sleep until it has it again
+		ahead.wake(First)
 	}
 	if !ended {
 		from.first.wake(First)

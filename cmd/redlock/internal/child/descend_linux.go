@@ -116,8 +116,8 @@ func children() (pids []int, err error) {
 	}), err
 }
 
-// anyLeft reports whether the command has left any process. While it can't know, it waits. Only the goroutine that waits
-// for children may call it: a child that ends during the call is still listed, and is reaped next.
+// anyLeft reports whether the command has left any process. While it can't know, it waits. Only the goroutine that
+// waits for children may call it: a child that ends during the call is still listed, and is reaped next.
 func (p *Process) anyLeft() bool {
 	for {
 		pids, err := children()
@@ -128,8 +128,8 @@ func (p *Process) anyLeft() bool {
 	}
 }
 
-// descends reports whether a process is below the command or an orphan of it. If a parent has ended, its children have a
-// new parent, so descends reads the parent again. A hidden process counts as no parent.
+// descends reports whether a process is below the command or an orphan of it. If a parent has ended, its children have
+// a new parent, so descends reads the parent again. A hidden process counts as no parent.
 func descends(pid int, mark []byte) bool {
 	self, again, below := os.Getpid(), 0, 0
 	for at := pid; at > 0; {

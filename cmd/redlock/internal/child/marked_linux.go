@@ -34,9 +34,10 @@ var (
 // set -m change only the group.
 //
 // A process that was found is known by its number and its start, so no signal hits another process that got its number
-// later. Nothing stays open, because a command may leave more processes than this program may have open. A redlock under this one has the entry too, as every process that the
-// command starts. Its watch and its command do not have it: they get from that redlock the signal that they get when
-// the group is signalled. No older process can have the entry, because it is a secret of this run.
+// later. Nothing stays open, because a command may leave more processes than this program may have open. A redlock
+// under this one has the entry too, as every process that the command starts. Its watch and its command do not have it:
+// they get from that redlock the signal that they get when the group is signalled. No older process can have the entry,
+// because it is a secret of this run.
 //
 // A process is out of reach if it has removed the entry from its environment (env -i, sudo) or overwritten it, as a
 // program may that changes its title. A process that has become another user is also out of reach, because its
@@ -63,8 +64,8 @@ type known struct {
 	began string // its start by the kernel's clock
 }
 
-// signal sends sig to the process if it is still there. The process is opened before its start is read. (A kernel before
-// 5.3 can't open processes. There the time between reading and signalling is a risk.)
+// signal sends sig to the process if it is still there. The process is opened before its start is read. (A kernel
+// before 5.3 can't open processes. There the time between reading and signalling is a risk.)
 func (k known) signal(sig os.Signal) error {
 	p, err := os.FindProcess(k.pid)
 	if err != nil {
@@ -117,10 +118,10 @@ func (m *marked) find(each func(known) error) error {
 			k, a := meet(pid, m.entry, look)
 			found = found || a == yes || a == becoming || !listed[pid]
 			looked[pid], listed[pid] = a != becoming, true
-			switch {
-			case a == unread:
+			switch a {
+			case unread:
 				failed = cmp.Or(failed, errUnread)
-			case a == yes:
+			case yes:
 				m.found = append(m.found, k)
 				if each != nil {
 					failed = cmp.Or(failed, each(k))

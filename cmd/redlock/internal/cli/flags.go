@@ -52,9 +52,13 @@ func numberVar[N int | uint64](fs *flag.FlagSet, at *N, name string, least, most
 // listVar defines a flag for several values, separated by commas or blanks.
 func listVar(fs *flag.FlagSet, at *[]string, name, text string) {
 	fs.Func(name, text, func(value string) error {
-		*at = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
-		if len(*at) == 0 {
-			return errors.New("no value")
+		*at = nil
+		for between := range strings.SplitSeq(value, ",") {
+			words := strings.Fields(between)
+			if len(words) == 0 {
+				return errors.New("a value is missing: at the end, or beside a comma")
+			}
+			*at = append(*at, words...)
 		}
 		return nil
 	})

@@ -46,7 +46,7 @@ The exit status is that of COMMAND, 128 + n if signal n ended it, or
     64  bad usage
     69  too few masters can be used
     73  the lock was lost while COMMAND ran
-    74  the metrics of -textfile can't be written
+    74  the metrics of -textfile can't be written before the command starts
     75  another holds the lock (-try, -wait)
     76  several want the lock, and none was seen to get it (-try)
     77  the lock was lost, and COMMAND could not be killed
