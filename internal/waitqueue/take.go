@@ -14,7 +14,7 @@ func (q *Queue) Take(key string, now time.Duration, fits func(waiter any) bool) 
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.queues[key]
-	if l == nil || l.first.trying || len(l.first.want.Keys) > 1 || q.favoursLocked(key, l.first) > now ||
+	if l == nil || l.first.trying != idle || len(l.first.want.Keys) > 1 || q.favoursLocked(key, l.first) > now ||
 		!fits(l.first.want.Waiter) {
 		return nil, nil
 	}
@@ -80,7 +80,7 @@ func (q *Queue) remindLocked(key string) {
 // remind makes the first entry try, unless it is trying. An attempt out of turn does not count: nothing is planned
 // after it.
 func (l *keyQueue) remind() {
-	if l.first != nil && (!l.first.trying || l.first.aside) {
+	if l.first != nil && l.first.trying != inTurn {
 		l.first.wake(First)
 	}
 }
@@ -90,8 +90,10 @@ func (l *keyQueue) remind() {
 func (q *Queue) Start(e *Entry) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	e.trying, e.aside = !e.taken, !e.taken
-	return e.trying
+	if !e.taken {
+		e.trying = aside
+	}
+	return !e.taken
 }
 
 // Pass wakes e, which was taken and now has the key. A reminder that came between Take and Pass goes to the entry
@@ -111,6 +113,8 @@ func (q *Queue) Pass(e *Entry) {
 func (q *Queue) Taken(e *Entry) (taken, passed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	e.trying = e.trying || !e.taken
+	if !e.taken {
+		e.trying = inTurn
+	}
 	return e.taken, e.passed
 }

@@ -105,8 +105,7 @@ type Entry struct {
 	inherited  bool          // the masters' queues may hold the process's position on behalf of earlier entries
 	notified   bool          // a quorum had notified before the latest attempt
 	stood      bool          // an attempt was refused because of its queue's key
-	trying     bool          // an attempt is under way
-	aside      bool          // that attempt was begun out of turn
+	trying     trying        // the attempt that is under way
 	taken      bool          // it is about to be passed the key
 	passed     bool          // it has been passed the key
 }
@@ -263,6 +262,15 @@ func (q *Queue) HandOver(keys []string) (unclaimed []string) {
 	return unclaimed
 }
 
+// trying is what kind of attempt an entry makes.
+type trying uint8
+
+const (
+	idle trying = iota // none
+	inTurn
+	aside // out of turn
+)
+
 // mayBeQueued reports whether the masters' queues for e's keys may contain the process.
 func (e *Entry) mayBeQueued() bool { return e.inherited || e.attempts > 0 || len(e.want.Keys) > 1 }
 
@@ -287,7 +295,7 @@ func (q *Queue) Begin(e *Entry, now time.Duration) (a Attempt) {
 	if e.taken {
 		return Attempt{Taken: true}
 	}
-	e.trying, e.aside = true, false
+	e.trying = inTurn
 	a.MayBeQueued, a.Inherited = e.mayBeQueued(), e.inherited
 	a.Followed = e.next != nil && e.next.want.Class == e.want.Class && len(e.want.Keys) == 1
 	if e.attempts++; e.attempts == 1 {
@@ -309,7 +317,7 @@ func (q *Queue) Begin(e *Entry, now time.Duration) (a Attempt) {
 func (q *Queue) End(e *Entry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	e.trying, e.aside = false, false
+	e.trying = idle
 }
 
 // Blocked notes that masters refused e's latest attempt because of keys; the key that most masters named comes first.
@@ -398,7 +406,7 @@ func (l *keyQueue) letIn() {
 	}
 	var chosen *Entry
 	for e := l.first.next; e != nil; e = e.next {
-		if e.want.Owner != 0 && !e.trying && slices.Contains(l.holders, e.want.Owner) &&
+		if e.want.Owner != 0 && e.trying == idle && slices.Contains(l.holders, e.want.Owner) &&
 			(chosen == nil || e.entries < chosen.entries) {
 			chosen = e
 		}
