@@ -34,7 +34,7 @@ var (
 //   - [ErrStopped], at once, when Run has returned; the error contains Run's result.
 //
 // A candidate before its first Run is healthy. So is a candidate that can't reach the masters, since a restart does
-// not help. Masters that take longer than a tenth of the Tolerance to answer show no vacancy.
+// not help. Masters that take longer than a tenth of the Tolerance, or half a second, to answer show no vacancy.
 //
 // For a leader Healthy only reads the clock. While the candidate campaigns, Healthy asks the masters once, for at most
 // half a second, so that a probe with the usual timeout of a second gets its answer. If there is no leader, the

@@ -224,7 +224,9 @@ func (s *Semaphore) wait(ctx context.Context, ttl time.Duration, opts []redlock.
 				end()
 			}
 		case ctx.Err() != nil && errors.Is(r.err, ctx.Err()):
-			cut = r.err
+			if cut == nil || says(r.err) && !says(cut) {
+				cut = r.err
+			}
 		case err == nil,
 			errors.Is(err, redlock.ErrMisconfigured), // masters may complain of one slot's key alone
 			errors.Is(err, redlock.ErrAlreadyHeld):   // ctx belongs to a permit, and the other slots say more

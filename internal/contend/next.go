@@ -64,15 +64,19 @@ type After struct {
 // would have let it succeed, puts nothing off.
 func (p *Progress) Plan(o *Policy, a *After, jitter Jitter) {
 	p.held = a.Held
-	pause := a.backoff(p.Attempts, jitter)
+	if p.splits++; !a.Turn || !a.Split {
+		p.splits = 0
+	}
+	n := p.Attempts
+	if p.inStep(o) {
+		n = p.splits - splitsInStep + 1
+	}
+	pause := a.backoff(n, jitter)
 	if p.ComplainedOf > 0 {
 		least := min(max(FirstPause, (a.Now-p.ComplainedOf)/complainingShare), MaxComplainingPause)
 		pause = max(pause, least/2+jitter(least/2))
 	}
 	p.soon = a.Now + pause
-	if p.splits++; !a.Turn || !a.Split {
-		p.splits = 0
-	}
 	switch {
 	case !a.Turn && o.MaxAttempts == 0:
 		p.due = 0
@@ -80,9 +84,6 @@ func (p *Progress) Plan(o *Policy, a *After, jitter Jitter) {
 		p.due = p.soon
 	case a.Counts:
 		p.due = later(a.Now, o.Every)
-	}
-	if p.inStep() {
-		p.due = a.Now + a.Spread(p.splits-splitsInStep+1, a.Took, jitter)
 	}
 	if a.Turn && o.Every > 0 && a.Kept > 0 { // a release was known of before the key is free
 		p.due = min(p.due, a.Now+a.Kept+jitter(FirstPause))
@@ -98,7 +99,7 @@ func (p *Progress) Plan(o *Policy, a *After, jitter Jitter) {
 
 // inStep reports that the same contenders seem to share the votes again and again. Each gives its votes back at the
 // same time, so each is notified at the same time. If all came back then, they would share the votes once more.
-func (p *Progress) inStep() bool { return p.splits >= splitsInStep }
+func (p *Progress) inStep(o *Policy) bool { return o.Every == 0 && p.splits >= splitsInStep }
 
 // MendBy is when the wait ends if masters have complained since began and do so until then; 0: never.
 func (p *Progress) MendBy(o *Policy, began time.Duration) time.Duration {
@@ -160,7 +161,7 @@ func (p *Progress) Next(o *Policy, v *View) Step {
 	case !v.Turn && v.Why&waitqueue.Enters != 0:
 		return Step{Do: Try, Enters: true}
 	case !v.Turn:
-	case v.Why&waitqueue.First != 0, v.Why&waitqueue.Free != 0 && !p.inStep():
+	case v.Why&waitqueue.First != 0, v.Why&waitqueue.Free != 0 && !p.inStep(o):
 		return Step{Do: Try, Counts: true}
 	case v.Why&(waitqueue.Missed|waitqueue.Enters) != 0:
 		return Step{Do: Try}

@@ -100,9 +100,9 @@ func TestTheFirstRuleThatFitsDecides(t *testing.T) {
 }
 
 // Contenders that split the votes in step are notified in step. So the third split in a row puts the next attempt off,
-// whatever RetryEvery is, until a round ends otherwise.
+// until a round ends otherwise.
 func TestAfterThreeSplitRoundsANotificationDoesNotEndThePause(t *testing.T) {
-	for _, o := range []contend.Policy{{}, {Every: time.Minute}, {MaxAttempts: 99}} {
+	for _, o := range []contend.Policy{{}, {MaxAttempts: 99}} {
 		var p contend.Progress
 		split := contend.After{Refusal: contend.Refusal{Split: true, Masters: 4, Granted: 2}, Turn: true, Counts: true}
 		free := at(ms/2, waitqueue.Status{Turn: true, Why: waitqueue.Free})

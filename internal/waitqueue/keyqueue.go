@@ -42,6 +42,9 @@ func (q *Queue) insertLocked(e *Entry, key string, behind *Entry) {
 	e.in, e.inherited = l, true
 	before := l.last
 	if before.seq > e.seq { // it comes from another queue, and is older than the last entry
+		if behind != nil && behind.seq > e.seq { // one of them has stepped back
+			behind = nil
+		}
 		before = behind
 		next := l.first
 		if behind != nil {

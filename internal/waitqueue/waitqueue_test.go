@@ -163,6 +163,40 @@ func TestAnotherClassGetsAChanceAndTheOrderWithinAClassStays(t *testing.T) {
 	}
 }
 
+// Entries step back, and then move to another key's queue. Whatever order they had, one of them has the turn there, and
+// each gets it in the end.
+func TestEntriesThatHaveSteppedBackMoveTogether(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		q := newQueue()
+		var all []*waitqueue.Entry
+		for range rapid.IntRange(2, 6).Draw(rt, "entries") {
+			e := new(waitqueue.Entry)
+			class := waitqueue.Class(rapid.IntRange(1, 3).Draw(rt, "class"))
+			q.Enter(e, waitqueue.Want{Keys: []string{"a", "b"}, Class: class})
+			all = append(all, e)
+		}
+		back := rapid.IntRange(0, 6).Draw(rt, "steps back")
+		for n := 0; len(all) > 0; n++ {
+			have := turns(q, all...)
+			if len(have) != 1 {
+				rt.Fatalf("%v of %d have the turn", have, len(all))
+			}
+			first := all[have[0]]
+			q.Begin(first, 0)
+			q.End(first)
+			switch {
+			case n < back:
+				q.StepBack(first)
+			case n == back:
+				q.Blocked(first, []string{"b"}, 0)
+			default:
+				q.GiveUp(first, at(0), nil, 0)
+				all = slices.Delete(all, have[0], have[0]+1)
+			}
+		}
+	})
+}
+
 func TestANotificationGoesToTheFirstEntry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()

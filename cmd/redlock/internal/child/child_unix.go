@@ -213,7 +213,9 @@ func (p *Process) halt() error {
 func (p *Process) resumeHalted() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.halted.signal(syscall.SIGCONT)
+	halted := p.halted
+	p.halted = marked{}
+	return halted.signal(syscall.SIGCONT)
 }
 
 // signalGroup does nothing without a group: kill(2) with 0 would signal this program's group.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -73,13 +72,20 @@ func adopt() error {
 	return err
 }
 
-// isTheCommands reports whether a child of this program is the command, or an orphan of it. A child that ended before
-// may have left orphans, too. Where that is possible, an orphan counts as the command's only if it has the mark.
-func isTheCommands(pid int, mark []byte) bool {
+// isTheCommands says whether a child of this program is the command, or an orphan of it. A child that ended before may
+// have left orphans, too. Where that is possible, an orphan counts as the command's only if it has the mark.
+func isTheCommands(pid int, mark []byte) answer {
 	own.Lock()
 	isOwn, older, command := own.pids[pid], own.older, own.command
 	own.Unlock()
-	return !isOwn && (!older || pid == command || has(pid, mark) != no)
+	switch {
+	case isOwn:
+		return no
+	case !older || pid == command:
+		return yes
+	default:
+		return has(pid, mark)
+	}
 }
 
 // children returns this program's children, including ended ones that were not reaped. The kernel lists them by the
@@ -95,7 +101,7 @@ func children() (pids []int, err error) {
 		switch {
 		case err == nil:
 			listed = true
-		case !hidden(err): // a thread may have ended, but only one without children
+		case unreadable(err): // a thread may have ended, but only one without children
 			return nil, err
 		}
 		for field := range bytes.FieldsSeq(raw) {
@@ -108,12 +114,14 @@ func children() (pids []int, err error) {
 		return pids, nil
 	}
 	all, err := processes()
-	self := os.Getpid()
-	return slices.DeleteFunc(all, func(pid int) bool {
+	self := strconv.Itoa(os.Getpid())
+	for _, pid := range all {
 		fields, unread := readStat(pid)
-		err = cmp.Or(err, unread)
-		return len(fields) <= parent || string(fields[parent]) != strconv.Itoa(self)
-	}), err
+		if err = cmp.Or(err, unread); len(fields) > parent && string(fields[parent]) == self {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, err
 }
 
 // anyLeft reports whether the command has left any process. While it can't know, it waits. Only the goroutine that
@@ -121,20 +129,33 @@ func children() (pids []int, err error) {
 func (p *Process) anyLeft() bool {
 	for {
 		pids, err := children()
-		if err == nil {
-			return slices.ContainsFunc(pids, func(pid int) bool { return isTheCommands(pid, []byte(p.mark)) })
+		sure := err == nil
+		for _, pid := range pids {
+			switch isTheCommands(pid, []byte(p.mark)) {
+			case yes:
+				return true
+			case no:
+			default:
+				sure = false
+			}
+		}
+		if sure {
+			return false
 		}
 		<-time.After(lookAgain)
 	}
 }
 
-// descends reports whether a process is below the command or an orphan of it. If a parent has ended, its children have
+// descends says whether a process is below the command or an orphan of it. If a parent has ended, its children have
 // a new parent, so descends reads the parent again. A hidden process counts as no parent.
-func descends(pid int, mark []byte) bool {
+func descends(pid int, mark []byte) answer {
 	self, again, below := os.Getpid(), 0, 0
 	for at := pid; at > 0; {
 		if at == self {
-			return pid != self && isTheCommands(below, mark)
+			if pid == self {
+				return no
+			}
+			return isTheCommands(below, mark)
 		}
 		if above := parentOf(at); above > 0 || at == 1 || at == pid || again == againAtMost {
 			at, below = above, at
@@ -143,7 +164,7 @@ func descends(pid int, mark []byte) bool {
 		again++
 		at, below = pid, 0
 	}
-	return false
+	return no
 }
 
 // wait waits for the command, reports its stops, and waits for all processes that it has left.
@@ -171,7 +192,9 @@ func (p *Process) wait() {
 			ended = true
 		}
 		own.Lock()
-		delete(own.pids, pid) // another process may soon have the number
+		if delete(own.pids, pid); own.command == pid { // another process may soon have the number
+			own.command = 0
+		}
 		own.Unlock()
 		if ended && !p.anyLeft() {
 			close(p.gone)
@@ -185,7 +208,7 @@ func (p *Process) Left(atMost int) (names []string, n int) {
 	all, _ := processes()
 	for _, pid := range all {
 		if fields := statOf(pid); len(fields) == 0 || bytes.ContainsAny(fields[state], "ZX") ||
-			!descends(pid, []byte(p.mark)) {
+			descends(pid, []byte(p.mark)) != yes {
 			continue
 		}
 		if n++; len(names) < atMost {

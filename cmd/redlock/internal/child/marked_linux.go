@@ -173,18 +173,18 @@ func askMarked(entry string, group int, sig os.Signal) error {
 // them passes the signal on to its own command.
 func (p *Process) signalLeft(sig os.Signal) error {
 	m := marked{entry: []byte(p.mark), look: func(pid int, entry []byte) answer {
-		if isIn(p.pid, pid) && descends(pid, entry) {
-			return yes
+		if !isIn(p.pid, pid) {
+			return has(pid, entry)
 		}
-		return has(pid, entry)
+		return descendsOrHas(pid, entry)
 	}}
 	return cmp.Or(m.find(nil), m.signal(sig))
 }
 
 // descendsOrHas finds every process that the command has started.
 func descendsOrHas(pid int, entry []byte) answer {
-	if descends(pid, entry) {
-		return yes
+	if a := descends(pid, entry); a != no {
+		return a
 	}
 	return has(pid, entry)
 }
@@ -261,10 +261,10 @@ func has(pid int, entry []byte) answer {
 	for until := time.Now().Add(execTime); ; <-time.After(time.Millisecond) {
 		environ, err := environment(pid)
 		switch {
-		case hidden(err):
-			return no
-		case err != nil:
+		case unreadable(err):
 			return unread
+		case err != nil: // gone, or another user's
+			return no
 		case len(environ) > 0:
 			for e := range bytes.SplitSeq(environ, []byte{0}) {
 				if bytes.Equal(e, entry) {
@@ -304,7 +304,10 @@ func environment(pid int) ([]byte, error) {
 // environment yet, or by now an environment that is not empty.
 func execs(pid int) bool {
 	const size, environBegin, environEnd = 20, 47, 48
-	fields := statOf(pid)
+	fields, err := readStat(pid)
+	if err != nil {
+		return true
+	}
 	if len(fields) <= environEnd || bytes.ContainsAny(fields[state], "ZX") || string(fields[size]) == "0" {
 		return false
 	}
@@ -324,11 +327,11 @@ func statOf(pid int) [][]byte {
 // readStat is statOf with an error if the process can't be read now.
 func readStat(pid int) (fields [][]byte, err error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		if hidden(err) {
-			err = nil
-		}
+	switch {
+	case unreadable(err):
 		return nil, err
+	case err != nil:
+		return nil, nil
 	}
 	return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]), nil
 }
@@ -341,14 +344,11 @@ func beganOf(fields [][]byte) string {
 	return string(fields[start])
 }
 
-// hidden reports that err, from a file of a process, says that the process is gone or another user's.
-func hidden(err error) bool {
-	for _, is := range []error{syscall.ENOENT, syscall.ESRCH, syscall.EACCES, syscall.EPERM} {
-		if errors.Is(err, is) {
-			return true
-		}
-	}
-	return false
+// unreadable reports that err, from a file of a process, says nothing about the process: this program or the system has
+// no descriptor or no memory left. Other errors say that it is gone or another user's.
+func unreadable(err error) bool {
+	return slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EINTR, syscall.EAGAIN},
+		func(is error) bool { return errors.Is(err, is) })
 }
 
 // untilStopped waits until a process stands still or has ended, but not beyond end. A process that waits for a disk
