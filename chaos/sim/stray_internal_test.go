@@ -34,7 +34,7 @@ func TestTimesWhenStraysKeepTooManyMasters(t *testing.T) {
 	}
 }
 
-// A schedule in which late repetitions keep two or more of four masters for more than five seconds. Without their times,
+// A schedule in which late repetitions keep two or more of four masters for over five seconds. Without their times,
 // the oracle finds that nobody gets the key.
 func TestTimeThatStraysKeepIsNoStarvation(t *testing.T) {
 	cohorts, _ := Named("cohorts")
