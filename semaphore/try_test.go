@@ -65,7 +65,10 @@ func (n *noted) TryAcquire(ctx context.Context, key string, ttl time.Duration, o
 	return n.groups.TryAcquire(ctx, key, ttl, opts...)
 }
 
-func TestSlotsOfAGroupThatFailsAreSkipped(t *testing.T) {
+// besideAFailingGroup calls do with a Locker that has the groups "up" and "down". The latter fails with an error that
+// matches want.
+func besideAFailingGroup(t *testing.T, do func(t *testing.T, locker *sharded.Locker, want error)) {
+	t.Helper()
 	for want, fail := range map[error]func(locktest.Fakes){
 		redlock.ErrNoQuorum: func(down locktest.Fakes) { down.Behave(locktest.RefuseAll) },
 		redlock.ErrOutdated: func(down locktest.Fakes) {
@@ -87,39 +90,60 @@ func TestSlotsOfAGroupThatFailsAreSkipped(t *testing.T) {
 				down.Behave(nil)
 				must(t, locker.Close(t.Context()))
 			}()
-			asked := &noted{groups: locker}
-			eight := permits(t, asked, 8)
-			var last *semaphore.Permit
-			granted := make(map[int]bool)
-			for err == nil {
-				var permit *semaphore.Permit
-				asked.keys = nil
-				if permit, err = eight.TryAcquire(t.Context(), time.Minute); err == nil {
-					granted[permit.Slot], last = true, permit
-				}
-				inVain := slices.DeleteFunc(asked.keys, func(key string) bool { return locker.GroupOf(key) == "up" })
-				if len(inVain) > 1 {
-					t.Errorf("%v: the failing group was asked for %v in one call", want, inVain)
-				}
-			}
-			if !errors.Is(err, want) {
-				t.Errorf("%v, want %v", err, want)
-			}
-			for slot := range 8 {
-				name := "runners:slot:" + strconv.Itoa(slot)
-				if granted[slot] != (locker.GroupOf(name) == "up") {
-					t.Errorf("%v: slot %d of group %s: granted %t", want, slot, locker.GroupOf(name), granted[slot])
-				}
-			}
-			if len(granted) == 0 || len(granted) == 8 {
-				t.Fatalf("%d slots are in one of the groups, and the other has none", len(granted))
-			}
-			time.AfterFunc(5*time.Second, func() { _ = last.Release(t.Context()) })
-			permit, err := eight.Acquire(t.Context(), time.Minute)
-			must(t, err)
-			if permit.Slot != last.Slot {
-				t.Errorf("%v: a waiter got slot %d, want the released %d", want, permit.Slot, last.Slot)
-			}
+			do(t, locker, want)
 		})
 	}
+}
+
+func TestSlotsOfAGroupThatFailsAreSkipped(t *testing.T) {
+	besideAFailingGroup(t, func(t *testing.T, locker *sharded.Locker, want error) {
+		var err error
+		asked := &noted{groups: locker}
+		eight := permits(t, asked, 8)
+		var last *semaphore.Permit
+		granted := make(map[int]bool)
+		for err == nil {
+			var permit *semaphore.Permit
+			asked.keys = nil
+			if permit, err = eight.TryAcquire(t.Context(), time.Minute); err == nil {
+				granted[permit.Slot], last = true, permit
+			}
+			inVain := slices.DeleteFunc(asked.keys, func(key string) bool { return locker.GroupOf(key) == "up" })
+			if len(inVain) > 1 {
+				t.Errorf("%v: the failing group was asked for %v in one call", want, inVain)
+			}
+		}
+		if !errors.Is(err, want) {
+			t.Errorf("%v, want %v", err, want)
+		}
+		for slot := range 8 {
+			name := "runners:slot:" + strconv.Itoa(slot)
+			if granted[slot] != (locker.GroupOf(name) == "up") {
+				t.Errorf("%v: slot %d of group %s: granted %t", want, slot, locker.GroupOf(name), granted[slot])
+			}
+		}
+		if len(granted) == 0 || len(granted) == 8 {
+			t.Fatalf("%d slots are in one of the groups, and the other has none", len(granted))
+		}
+		time.AfterFunc(5*time.Second, func() { _ = last.Release(t.Context()) })
+		permit, err := eight.Acquire(t.Context(), time.Minute)
+		must(t, err)
+		if permit.Slot != last.Slot {
+			t.Errorf("%v: a waiter got slot %d, want the released %d", want, permit.Slot, last.Slot)
+		}
+	})
+}
+
+// The failing group ends the waits for its slots. Later ctx ends the others, and the error says both.
+func TestTheErrorSaysThatTheContextEndedTheWaitBesideAFailingGroup(t *testing.T) {
+	besideAFailingGroup(t, func(t *testing.T, locker *sharded.Locker, want error) {
+		var err error
+		s := permits(t, locker, 8)
+		for err == nil { // until all slots of the first group are held
+			_, err = s.TryAcquire(t.Context(), time.Hour)
+		}
+		_, err = s.Acquire(within(t, 5*time.Second), time.Hour, redlock.MaxOutage(time.Second))
+		is(t, err, context.DeadlineExceeded)
+		is(t, err, want)
+	})
 }

@@ -68,8 +68,8 @@ func TestAWaitWithOptionsForEverGoesOn(t *testing.T) {
 	}
 }
 
-// Each test here makes a waiter the first of its queue in an unusual way. If nothing wakes it, it sleeps beside a free
-// key until its context ends, and so do all behind it.
+// The next two tests make a waiter the first of its queue in unusual ways. If nothing wakes it, it sleeps beside a
+// free key until its context ends, and so do all behind it.
 
 // A waiter that stepped back for a younger one moves with it to another key's queue, where it is the first by its age.
 func TestAWaiterThatComesFirstByMovingAlongIsWoken(t *testing.T) {

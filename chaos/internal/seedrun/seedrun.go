@@ -14,7 +14,7 @@ import (
 const Longest = time.Minute
 
 // Ends calls do in another goroutine. It reports false, and leaves that goroutine behind, if do has not returned after
-// Longest. A time in which the whole process was stopped counts as a second.
+// Longest. If the whole process was stopped meanwhile, that time counts as a second at most.
 func Ends(do func()) bool {
 	ended := make(chan struct{})
 	go func() {

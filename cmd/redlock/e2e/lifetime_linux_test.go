@@ -333,7 +333,7 @@ func TestProcessesThatACommandLeavesMayBeMoreThanRedlockMayOpenFiles(t *testing.
 	}
 }
 
-// A shell has a job in the background and becomes redlock. What that job leaves is no process of the command.
+// A shell has a job in the background and becomes redlock. A process that the job leaves is not counted.
 func TestWhatOlderJobsLeaveDoesNotKeepTheLock(t *testing.T) {
 	t.Parallel()
 	l := newLifetime(t, redistest.Start(t))

@@ -98,7 +98,6 @@ func (p *Process) start(cmd *exec.Cmd) error {
 		err := cmd.Start()
 		if err == nil {
 			p.pid = cmd.Process.Pid
-			isCommand(p.pid)
 		}
 		started <- err
 		if err == nil {
@@ -185,7 +184,7 @@ func (p *Process) Signal(sig os.Signal) error {
 
 // Kill kills the whole group at once, even if it is stopped, and every other process that the command has started.
 func (p *Process) Kill() error {
-	return errors.Join(signalGroup(p.Group(), syscall.SIGKILL), killMarked(p.mark, descendsOrHas))
+	return errors.Join(signalGroup(p.Group(), syscall.SIGKILL), killMarked(p.mark, descendsOrHas(p)))
 }
 
 // Terminate sends SIGTERM to the whole group, and to every other process with the command's mark. It also sends

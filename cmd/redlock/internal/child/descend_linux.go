@@ -26,17 +26,9 @@ const againAtMost = 10
 // had before: a shell with background jobs can become this program by exec.
 var own = struct {
 	sync.Mutex
-	pids    map[int]bool
-	older   bool // there were such children before the command, so an orphan may be theirs
-	command int
+	pids  map[int]bool
+	older bool // there were such children before the command, so an orphan may be theirs
 }{pids: make(map[int]bool)}
-
-// isCommand notes which child is the command.
-func isCommand(pid int) {
-	own.Lock()
-	defer own.Unlock()
-	own.command = pid
-}
 
 // startOwn starts a child that does not belong to the command.
 func startOwn(start func() (pid int, err error)) error {
@@ -74,17 +66,17 @@ func adopt() error {
 
 // isTheCommands says whether a child of this program is the command, or an orphan of it. A child that ended before may
 // have left orphans, too. Where that is possible, an orphan counts as the command's only if it has the mark.
-func isTheCommands(pid int, mark []byte) answer {
+func isTheCommands(p *Process, pid int) answer {
 	own.Lock()
-	isOwn, older, command := own.pids[pid], own.older, own.command
+	isOwn, older := own.pids[pid], own.older
 	own.Unlock()
 	switch {
 	case isOwn:
 		return no
-	case !older || pid == command:
+	case !older || pid == p.Group():
 		return yes
 	default:
-		return has(pid, mark)
+		return has(pid, []byte(p.mark))
 	}
 }
 
@@ -131,7 +123,7 @@ func (p *Process) anyLeft() bool {
 		pids, err := children()
 		sure := err == nil
 		for _, pid := range pids {
-			switch isTheCommands(pid, []byte(p.mark)) {
+			switch isTheCommands(p, pid) {
 			case yes:
 				return true
 			case no:
@@ -148,14 +140,14 @@ func (p *Process) anyLeft() bool {
 
 // descends says whether a process is below the command or an orphan of it. If a parent has ended, its children have
 // a new parent, so descends reads the parent again. A hidden process counts as no parent.
-func descends(pid int, mark []byte) answer {
+func descends(p *Process, pid int) answer {
 	self, again, below := os.Getpid(), 0, 0
+	if pid == self {
+		return no
+	}
 	for at := pid; at > 0; {
 		if at == self {
-			if pid == self {
-				return no
-			}
-			return isTheCommands(below, mark)
+			return isTheCommands(p, below)
 		}
 		if above := parentOf(at); above > 0 || at == 1 || at == pid || again == againAtMost {
 			at, below = above, at
@@ -192,9 +184,7 @@ func (p *Process) wait() {
 			ended = true
 		}
 		own.Lock()
-		if delete(own.pids, pid); own.command == pid { // another process may soon have the number
-			own.command = 0
-		}
+		delete(own.pids, pid) // another process may soon have the number
 		own.Unlock()
 		if ended && !p.anyLeft() {
 			close(p.gone)
@@ -208,7 +198,7 @@ func (p *Process) Left(atMost int) (names []string, n int) {
 	all, _ := processes()
 	for _, pid := range all {
 		if fields := statOf(pid); len(fields) == 0 || bytes.ContainsAny(fields[state], "ZX") ||
-			descends(pid, []byte(p.mark)) != yes {
+			descends(p, pid) != yes {
 			continue
 		}
 		if n++; len(names) < atMost {

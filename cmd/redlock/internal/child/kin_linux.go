@@ -45,11 +45,12 @@ func KinGone(pid int) (<-chan struct{}, error) {
 		defer close(gone)
 		for looks := 0; looks < 2; looks++ {
 			for kin, err := kinOf(field, id); kin != 0 || err != nil; kin, err = kinOf(field, id) {
-				if looks = 0; err != nil {
+				looks = 0
+				if err != nil {
 					<-time.After(kinAgain)
-					continue
+				} else {
+					untilEnded(kin)
 				}
-				untilEnded(kin)
 			}
 			<-time.After(kinAgain)
 		}

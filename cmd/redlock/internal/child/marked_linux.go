@@ -24,8 +24,8 @@ const (
 
 var (
 	errTooMany = errors.New("its processes go on starting other processes")
-	// errUnread is an error of find, which may have missed processes then. Their files can't be read while this program
-	// or the system has no descriptor left.
+	// errUnread: find may have missed processes, because this program or the system had no descriptor or no memory left
+	// to read about them.
 	errUnread = errors.New("can't read which processes there are")
 )
 
@@ -176,17 +176,19 @@ func (p *Process) signalLeft(sig os.Signal) error {
 		if !isIn(p.pid, pid) {
 			return has(pid, entry)
 		}
-		return descendsOrHas(pid, entry)
+		return descendsOrHas(p)(pid, entry)
 	}}
 	return cmp.Or(m.find(nil), m.signal(sig))
 }
 
-// descendsOrHas finds every process that the command has started.
-func descendsOrHas(pid int, entry []byte) answer {
-	if a := descends(pid, entry); a != no {
-		return a
+// descendsOrHas is a look that finds every process that the command has started.
+func descendsOrHas(p *Process) func(pid int, entry []byte) answer {
+	return func(pid int, entry []byte) answer {
+		if a := descends(p, pid); a != no {
+			return a
+		}
+		return has(pid, entry)
 	}
-	return has(pid, entry)
 }
 
 // markedLeft reports whether any process has the entry, or may have.
@@ -235,7 +237,7 @@ func processes() (pids []int, err error) {
 	return pids, err
 }
 
-// meet looks at a process. If the process was replaced by another with its number in that time, it is looked at again.
+// meet looks at a process. The answer is becoming if it ended meanwhile and another has its number now.
 func meet(pid int, entry []byte, look func(int, []byte) answer) (known, answer) {
 	before, err := readStat(pid)
 	if err != nil {

@@ -29,15 +29,13 @@ const groupLooks = 50 * time.Millisecond
 
 func adopt() error { return nil }
 
-func isCommand(int) {}
-
 func startOwn(start func() (pid int, err error)) error {
 	_, err := start()
 	return err
 }
 
 // descendsOrHas is for killMarked, which finds nothing here.
-func descendsOrHas() {}
+func descendsOrHas(*Process) any { return nil }
 
 // wait waits for the command, reports its stops, and waits for the rest of its group.
 func (p *Process) wait() {
