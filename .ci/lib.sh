@@ -124,10 +124,6 @@ copy_of_mod() { echo "$scratch/mod/${1//\//_}.mod"; }
 
 module_path() { sed -n 's/^module //p' "$1/go.mod"; }
 
-# due tells whether to make a check that depends on these files alone: every night, and by day where one of them was changed
-# in the last 24 hours.
-due() { [[ -n ${night-} || -n $(git status --porcelain -- "$@") || -n $(git log -1 --since='24 hours ago' --format=%h -- "$@") ]]; }
-
 # no_programs fails when a file that git knows or would add is so big that it must be a program or an archive.
 no_programs() {
 	git ls-files -z --cached --others --exclude-standard --deduplicate | { xargs -0 wc -c 2>/dev/null || true; } | # without those just deleted
