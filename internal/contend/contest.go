@@ -16,22 +16,29 @@ import (
 type Contest struct {
 	mu    sync.Mutex
 	round int               // 0: no try
+	began time.Duration     // when the latest round began
 	hold  *hold.Hold        // of the latest round
 	own   []string          // owners of earlier rounds
 	named map[string]uint64 // the masters that named each owner in the latest round
-	first map[int]string    // the owner that each master named first
+	first map[int]naming    // the owner that each master named first
 
 	counter atomic.Uint64 // the greatest fencing counter that refused one that publishes
 }
 
+// naming is an owner that a master named in a round that began at this time.
+type naming struct {
+	owner string
+	began time.Duration
+}
+
 // Begin notes that the n-th round is about to begin.
-func (c *Contest) Begin(n int) {
+func (c *Contest) Begin(n int, now time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.hold != nil {
 		c.own = append(c.own, c.hold.Owner())
 	}
-	c.round, c.hold = n, nil
+	c.round, c.began, c.hold = n, now, nil
 	clear(c.named)
 }
 
@@ -61,20 +68,20 @@ func (c *Contest) Note(h *hold.Hold, call *lane.Call) {
 		name = readers
 	}
 	if c.named == nil {
-		c.named, c.first = make(map[string]uint64), make(map[int]string)
+		c.named, c.first = make(map[string]uint64), make(map[int]naming)
 	}
 	c.named[name] |= 1 << call.Index
 	if _, known := c.first[call.Index]; !known {
-		c.first[call.Index] = name
+		c.first[call.Index] = naming{name, c.began}
 	}
 }
 
 // Held reports that one owner has the lock. A quorum named it in the latest round: each of these masters granted the
-// key to that owner, so the owner won. Of two sets a quorum of one is enough if it named the owner in the first
-// round, too. Then a Locker over that set alone has the lock, because a contender has another owner in each round. The
-// owner of a reentrant contender stays the same. So two of these contenders can each have a quorum of another set,
-// round after round, and must not both give up.
-func (c *Contest) Held(env *hold.Env) bool {
+// key to that owner, so the owner won. Of two sets a quorum of one is enough if it has named the owner for long. Then a
+// Locker over that set alone has the lock, because a contender has another owner in each round. The owner of a
+// reentrant contender stays the same. So two of these contenders can each have a quorum of another set, round after
+// round, and must not both give up. took is the time of the latest round.
+func (c *Contest) Held(env *hold.Env, took time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for name, masters := range c.named {
@@ -82,37 +89,42 @@ func (c *Contest) Held(env *hold.Env) bool {
 			return true
 		}
 		unique := name == readers || owner.Made(name) // and not of a Reentrant contender
-		if c.round > 1 && unique && env.AnyMajority(c.lastingLocked(name)) {
+		if unique && env.AnyMajority(c.lastingLocked(name, lasting*max(FirstPause, took))) {
 			return true
 		}
 	}
 	return false
 }
 
-// lastingLocked returns the masters that named this owner first, and again in the latest round.
-func (c *Contest) lastingLocked(name string) (masters uint64) {
+// lasting is for how many rounds' time masters must have named an owner that is no contender. A contender's key stays
+// until its round has ended and its release has arrived, and the next round of this try may come before.
+const lasting = 8
+
+// lastingLocked returns the masters that named this owner first, and again in the latest round, so long after.
+func (c *Contest) lastingLocked(name string, long time.Duration) (masters uint64) {
 	for i, first := range c.first {
-		if first == name {
+		if first.owner == name && c.began-first.began >= long {
 			masters |= c.named[name] & (1 << i)
 		}
 	}
 	return masters
 }
 
-// InTheWay reports that the key is held, once a try has ended: a quorum of a set named one owner. Otherwise owners
-// count that a master named in the first and in the last round, since contenders change from round to round. If
-// outvoted says that these owners leave no quorum, the key is held: waiting helps, and trying again does not.
+// InTheWay reports that the key is held, once a try has ended: a quorum named one owner. In the only round of a try a
+// quorum of one set is enough, since that is more often a holder than a contender. Otherwise owners count that a master
+// named first and in the last round, since contenders change from round to round. If outvoted says that these owners
+// leave no quorum, the key is held: waiting helps, and trying again does not.
 func (c *Contest) InTheWay(env *hold.Env, outvoted func(lasting uint64) bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var lasting uint64
 	for name, masters := range c.named {
-		if env.AnyMajority(masters) {
+		if env.Majority(masters) || c.round == 1 && env.AnyMajority(masters) {
 			return true
 		}
-		lasting |= c.lastingLocked(name)
+		lasting |= c.lastingLocked(name, 1) // in an earlier round
 	}
-	return c.round > 1 && lasting != 0 && outvoted(lasting)
+	return lasting != 0 && outvoted(lasting)
 }
 
 // Patience returns how long a round of h waits for late masters after a quorum has answered without a decision. A

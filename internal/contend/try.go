@@ -33,7 +33,7 @@ func (c *Crowd) try(ctx context.Context, a *Acquisition, round func() (*hold.Hol
 	end := c.env.Now() + a.Timeout
 	for n := 1; ; n++ {
 		began, counter, strange := c.env.Now(), a.contest.Counter(), unmet(c.env)
-		a.contest.Begin(n)
+		a.contest.Begin(n, began)
 		h, f := round()
 		now := c.env.Now()
 		took := now - began
@@ -48,7 +48,7 @@ func (c *Crowd) try(ctx context.Context, a *Acquisition, round func() (*hold.Hol
 			}
 			continue
 		}
-		if !f.is(hold.Refusal) || a.contest.Held(c.env) {
+		if !f.is(hold.Refusal) || a.contest.Held(c.env, took) {
 			return h, f
 		}
 		if a.contest.Counter() != counter && n < maxProposals {
@@ -67,7 +67,7 @@ func (c *Crowd) try(ctx context.Context, a *Acquisition, round func() (*hold.Hol
 			ended.Result = f.Result
 			return nil, ended
 		}
-		if a.contest.Held(c.env) { // late votes may have completed a quorum
+		if a.contest.Held(c.env, took) { // late votes may have completed a quorum
 			return nil, f
 		}
 	}
