@@ -3,9 +3,11 @@ package single_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/soak"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -324,4 +327,37 @@ func TestHazard60ARingSubscribes(t *testing.T) {
 	redistest.Eventually(t, patience, func() bool { return down.Client().(*redis.Ring).Len() == 0 },
 		"the ring to notice that its servers are down")
 	down.Listen("channel", func() {}, func(string) {})()
+}
+
+// A Ring that is closed while it sends a pipeline of its own crashes the process (go-redis v9.23).
+func TestHazard157ARingMayBeClosedWhileItIsUsed(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	for range soak.Or(50, 1000) {
+		ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": server.Addr()}})
+		m := over(t, ring)
+		var users sync.WaitGroup
+		asked := make(chan struct{}, 1)
+		for i := range 8 {
+			users.Go(func() {
+				for {
+					batch := []*single.Call{
+						{Request: new(acquire(fmt.Sprint("a", i), "me", time.Minute))},
+						{Request: new(acquire(fmt.Sprint("b", i), "me", time.Minute))},
+					}
+					m.Do(t.Context(), batch)
+					if batch[0].Err != nil || batch[1].Err != nil {
+						return
+					}
+					select {
+					case asked <- struct{}{}:
+					default:
+					}
+				}
+			})
+		}
+		<-asked
+		must(t, ring.Close())
+		users.Wait()
+	}
 }

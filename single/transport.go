@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-624411e5/redlock/internal/wire"
 )
@@ -148,6 +149,7 @@ func (c clientTransport) send(ctx context.Context, todo []exchange) {
 			args = together[0].boxed()
 		}
 		r := newReading(ctx, args)
+		r.key = together[0].call.Request.Keys[0]
 		expect(&r.expect, together)
 		cmds = append(cmds, r)
 	}
@@ -190,7 +192,28 @@ func (c clientTransport) process(ctx context.Context, cmds []*reading) (err erro
 	if len(cmds) == 1 {
 		return c.client.Process(ctx, cmds[0].cmd)
 	}
+	if ring, is := c.client.(*redis.Ring); is {
+		return processByShard(ctx, ring, cmds)
+	}
 	return execute(ctx, c.client.Pipeline(), cmds)
+}
+
+// processByShard sends the commands to the servers of a ring. A pipeline of the ring itself would end the process if
+// the ring is closed meanwhile: go-redis v9.23 then dereferences nil in a goroutine of its own.
+func processByShard(ctx context.Context, ring *redis.Ring, cmds []*reading) error {
+	shards := make(map[*redis.Client][]*reading)
+	for _, r := range cmds {
+		shard, err := ring.GetShardClientForKey(r.key)
+		if err != nil {
+			return err
+		}
+		shards[shard] = append(shards[shard], r)
+	}
+	var all errgroup.Group
+	for shard, cmds := range shards {
+		all.Go(func() error { return clientTransport{client: shard}.process(ctx, cmds) })
+	}
+	return all.Wait()
 }
 
 // execute sends the commands to a server in one pipeline.
@@ -222,6 +245,7 @@ func blame(cmds []*reading, err error) {
 // which counts as an error.
 type reading struct {
 	cmd    *redis.RawWriteToCmd
+	key    string // decides which server of a ring gets it
 	expect wire.Expect
 	raw    []byte
 	ended  bool // an error reply ended it; further data belongs to another attempt

@@ -187,6 +187,7 @@ func TestATryOfTheTransitionIsRefusedAtOnceByAHolderOfTheOldMasters(t *testing.T
 // same name in each round. Then the next round may be won. What is named for a moment may be a lost round that is just
 // being released.
 func TestHazard103ATryOfTheTransitionGivesUpForAHolderOnly(t *testing.T) {
+	another := []redlock.Option{redlock.Reentrant("job-2")}
 	for name, test := range map[string]struct {
 		rival string
 		named time.Duration // for so long
@@ -195,7 +196,7 @@ func TestHazard103ATryOfTheTransitionGivesUpForAHolderOnly(t *testing.T) {
 	}{
 		"a holder":                          {owner.New("a"), tryTTL, false, nil},
 		"a contender's late release":        {owner.New("a"), 10 * time.Millisecond, true, nil},
-		"a reentrant owner":                 {"job-1", tryTimeout / 5, true, []redlock.Option{redlock.Reentrant("job-2")}},
+		"a reentrant owner":                 {"job-1", tryTimeout / 5, true, another},
 		"a reentrant owner, to a plain try": {"job-1", tryTimeout / 5, true, nil},
 	} {
 		RunVirtual(t, name, func(t *testing.T) {
