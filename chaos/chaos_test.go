@@ -253,7 +253,7 @@ func TestAProcessThatWasStoppedWritesTooLateAndIsRefused(t *testing.T) {
 func TestAGuardKeepsHoldsApartWhereTheLastWritesAreLost(t *testing.T) {
 	t.Parallel()
 	for i, lost := range [][2]string{{"power-loss", "lose-fsync"}, {"failover", "failover"}} {
-		if !soak.Today(i, 2) {
+		if !soak.Share(i, 2) {
 			continue
 		}
 		scenario, fault := lost[0], lost[1]
@@ -311,7 +311,7 @@ func TestEmbeddedMastersNeedNoInstallation(t *testing.T) {
 }
 
 // TestBrokenLocksAreCaughtOnRealServers has the quick ones of the negative controls; the command runs all.
-// Building a mutant takes longer than catching it, so one in two is tried, each day the other.
+// Building a mutant takes longer than catching it, so without time one in two is tried.
 func TestBrokenLocksAreCaughtOnRealServers(t *testing.T) {
 	t.Parallel()
 	mutants := 0
@@ -322,7 +322,7 @@ func TestBrokenLocksAreCaughtOnRealServers(t *testing.T) {
 		}
 		elsewhere := c.Mutant != "" && mutant.Built() == "" // in a build with the mutant
 		if elsewhere {
-			if mutants++; !soak.Today(mutants, 2) {
+			if mutants++; !soak.Share(mutants, 2) {
 				continue
 			}
 		}

@@ -23,7 +23,7 @@ func growing(s workload.Subject) chaos.Config {
 
 func TestCorrectLocksDoNotGrow(t *testing.T) { //nolint:paralleltest // see growing
 	for i, s := range []workload.Subject{chaos.Redlock(), controls.Pooling()} {
-		if !soak.Today(i, 2) {
+		if !soak.Share(i, 2) {
 			continue
 		}
 		t.Run(s.Name(), func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestCorrectLocksDoNotGrow(t *testing.T) { //nolint:paralleltest // see grow
 
 func TestALockThatKeepsSomethingOfEachHoldIsConvicted(t *testing.T) { //nolint:paralleltest // see growing
 	for i, grows := range [][2]string{{"memory-of-each-hold", "kB of heap"}, {"connection-at-times", "connections"}} {
-		if !soak.Today(i, 2) {
+		if !soak.Share(i, 2) {
 			continue
 		}
 		name, what := grows[0], grows[1]

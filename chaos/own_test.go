@@ -26,7 +26,7 @@ import (
 func ownPlan(f plan.Fault) *plan.Plan {
 	f.Name, f.Text = "ours", "What the test does."
 	return &plan.Plan{
-		Scenario: "own", Inside: true, Duration: plan.Duration(1500 * time.Millisecond), Own: []plan.Fault{f},
+		Scenario: "own", Inside: true, Duration: plan.Duration(time.Second), Own: []plan.Fault{f},
 		Steps: []plan.Step{
 			{
 				At: plan.Duration(400 * time.Millisecond), For: plan.Duration(300 * time.Millisecond), Fault: "ours",
@@ -212,7 +212,7 @@ func TestAnOracleOfOnesOwnConvictsAndIsInEveryFile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rep := run(t, chaos.Config{
-				Plan:    &plan.Plan{Scenario: "own", Inside: tt.inside, Duration: plan.Duration(3 * time.Second)},
+				Plan:    &plan.Plan{Scenario: "own", Inside: tt.inside, Duration: plan.Duration(time.Second)},
 				Oracles: []chaos.Oracle{tt.oracle},
 			})
 			if rep.Verdict != tt.verdict || rep.Overlaps != 0 || rep.OwnOracles["short-holds"] == "" {

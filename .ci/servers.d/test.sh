@@ -118,9 +118,8 @@ test_servers() {
 	names=("$@")
 	case "$*" in
 	"") mapfile -t names < <(echo this-machine && table | cut -d ' ' -f 1) ;;
-	others | today)
+	others)
 		mapfile -t names < <(table | cut -d ' ' -f 1)
-		[[ $1 == others ]] || names=("${names[$(date +%s) / 86400 % ${#names[@]}]}")
 		set --
 		;;
 	esac

@@ -42,7 +42,7 @@ func TestTheCommandsStatusesAndMessages(t *testing.T) {
 		"masters":           {[]string{"-schedules", "1", "-timeline", "-masters", "9"}, 0, "9 masters", ""},
 		"a profile":         {[]string{"-schedules", "1", "-profile", "tokens"}, 0, "with fencing tokens", ""},
 		"a violation": {
-			[]string{"-broken", "half-quorum", "-schedules", "200"}, 1, "verdict: violation\n", "",
+			[]string{"-broken", "plain-delete", "-schedules", "200"}, 1, "verdict: violation\n", "",
 		},
 		"each oracle's findings": {
 			[]string{"-broken", "plain-delete", "-schedules", "60", "-on", "-whole"}, 1, "foreign-release: ", "",
@@ -52,7 +52,8 @@ func TestTheCommandsStatusesAndMessages(t *testing.T) {
 				"assumptions", "",
 		},
 		"a mistake there": {
-			[]string{"-broken", "count-repairs", "-schedules", "200"}, 1, "verdict: violation\n", "",
+			[]string{"-broken", "plain-delete", "-profile", "blackout", "-schedules", "200"}, 1,
+			"verdict: violation\n", "",
 		},
 		"help":         {[]string{"-help"}, 2, "", "generation-not-checked, half-quorum"},
 		"no such flag": {[]string{"-nonsense"}, 2, "", "-nonsense"},

@@ -172,7 +172,7 @@ func TestRandomStepsFindABrokenLock(t *testing.T) {
 		t.Cleanup(func() { _ = flag.Set(name, before) })
 	}
 	for i, name := range []string{"plain-delete", "half-quorum", "late-extend"} {
-		if i > 0 && !soak.Today(i, 2) { // building a mutant takes longer than finding it
+		if i > 0 && !soak.Share(i, 2) { // building a mutant takes longer than finding it
 			continue
 		}
 		t.Run(name, func(t *testing.T) {

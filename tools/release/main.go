@@ -61,7 +61,11 @@ func release(version, date, proxy string, write bool) error {
 	if err != nil {
 		return err
 	}
-	changed, err := t.prepare(version, date)
+	changed, err := t.prepare(version)
+	if err == nil && (proxy == "" || write) { // a trial needs no news
+		err = t.note(version, date)
+		changed = append(changed, "CHANGELOG.md")
+	}
 	if err != nil {
 		return err
 	}

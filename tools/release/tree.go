@@ -120,13 +120,13 @@ func (t *tree) goMod(dir string) (*modfile.File, error) {
 	return modfile.Parse(name, raw, nil)
 }
 
-// prepare writes the version everywhere, and returns the names of the changed files.
-func (t *tree) prepare(version, date string) (changed []string, err error) {
-	if err := t.edit("CHANGELOG.md", func(old string) (string, error) { return released(old, version, date) }); err !=
-		nil {
-		return nil, err
-	}
-	changed = append(changed, "CHANGELOG.md")
+// note writes the version into the changelog.
+func (t *tree) note(version, date string) error {
+	return t.edit("CHANGELOG.md", func(old string) (string, error) { return released(old, version, date) })
+}
+
+// prepare writes the version everywhere else, and returns the names of the changed files.
+func (t *tree) prepare(version string) (changed []string, err error) {
 	sums := make(map[string]string) // lines of go.sum by module path
 	for _, m := range t.modules {
 		if len(m.requires) > 0 {

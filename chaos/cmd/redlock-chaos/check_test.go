@@ -57,18 +57,3 @@ func TestCheckJudgesAHistory(t *testing.T) {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 }
-
-// TestCheckAgreesWithTheRunThatRecordedTheHistory has the history of a broken lock.
-func TestCheckAgreesWithTheRunThatRecordedTheHistory(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	status, stdout, stderr := patiently(t.Context(), t, "run", "-backend", "embedded", "-quiet", "-dir", dir, "-ttl",
-		"10s", "-subject", "quorum-of-one", "-scenario", "bridge", "-duration", "4s")
-	if status != 1 {
-		t.Fatalf("status %d: %s%s", status, stdout, stderr)
-	}
-	status, again, stderr := execute(t.Context(), t, "check", filepath.Join(dir, "history.jsonl"))
-	if status != 1 || !strings.Contains(again, "was held twice") {
-		t.Errorf("status %d: %s%s", status, again, stderr)
-	}
-}

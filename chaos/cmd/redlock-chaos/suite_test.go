@@ -58,6 +58,16 @@ func TestSuitesAreOneFileAndOneTable(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "bridge-3", "report.html")); err != nil {
 		t.Error(err)
 	}
+	histories, err := filepath.Glob(filepath.Join(dir, "bridge-*", "history.jsonl"))
+	must(t, err)
+	caught := false
+	for _, file := range histories {
+		status, again, _ := execute(t.Context(), t, "check", file)
+		caught = caught || status == 1 && strings.Contains(again, "was held twice")
+	}
+	if !caught {
+		t.Errorf("check convicts none of %v", histories)
+	}
 }
 
 func TestASuiteMayBeOfAllScenarios(t *testing.T) {
