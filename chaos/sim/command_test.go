@@ -52,8 +52,8 @@ func TestTheCommandsStatusesAndMessages(t *testing.T) {
 				"assumptions", "",
 		},
 		"a mistake there": {
-			[]string{"-broken", "plain-delete", "-profile", "blackout", "-schedules", "200"}, 1,
-			"verdict: violation\n", "",
+			[]string{"-broken", "plain-delete", "-profile", "blackout", "-schedules", "200"},
+			1, "verdict: violation\n", "",
 		},
 		"help":         {[]string{"-help"}, 2, "", "generation-not-checked, half-quorum"},
 		"no such flag": {[]string{"-nonsense"}, 2, "", "-nonsense"},

@@ -20,12 +20,12 @@ type Contest struct {
 	hold  *hold.Hold        // of the latest round
 	own   []string          // owners of earlier rounds
 	named map[string]uint64 // the masters that named each owner in the latest round
-	first map[int]naming    // the owner that each master named first
+	since map[int]naming    // the owner that each master named last, and the first of its namings in a row
 
 	counter atomic.Uint64 // the greatest fencing counter that refused one that publishes
 }
 
-// naming is an owner that a master named in a round that began at this time.
+// naming is an owner that a master has named since the round that began at this time.
 type naming struct {
 	owner string
 	began time.Duration
@@ -68,11 +68,11 @@ func (c *Contest) Note(h *hold.Hold, call *lane.Call) {
 		name = readers
 	}
 	if c.named == nil {
-		c.named, c.first = make(map[string]uint64), make(map[int]naming)
+		c.named, c.since = make(map[string]uint64), make(map[int]naming)
 	}
 	c.named[name] |= 1 << call.Index
-	if _, known := c.first[call.Index]; !known {
-		c.first[call.Index] = naming{name, c.began}
+	if c.since[call.Index].owner != name {
+		c.since[call.Index] = naming{name, c.began}
 	}
 }
 
@@ -80,7 +80,7 @@ func (c *Contest) Note(h *hold.Hold, call *lane.Call) {
 // key to that owner, so the owner won. Of two sets a quorum of one is enough if it has named the owner for long. Then a
 // Locker over that set alone has the lock, because a contender has another owner in each round. The owner of a
 // reentrant contender stays the same. So two of these contenders can each have a quorum of another set, round after
-// round, and must not both give up. took is the time of the latest round.
+// round, and must not both give up. To readers a writer gives way sooner. took is the time of the latest round.
 func (c *Contest) Held(env *hold.Env, took time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,22 +88,30 @@ func (c *Contest) Held(env *hold.Env, took time.Duration) bool {
 		if env.Majority(masters) {
 			return true
 		}
+		long := outlasts * max(FirstPause, took)
+		if name == readers {
+			long = anEarlierRound
+		}
 		unique := name == readers || owner.Made(name) // and not of a Reentrant contender
-		if unique && env.AnyMajority(c.lastingLocked(name, lasting*max(FirstPause, took))) {
+		if unique && env.AnyMajority(c.lastingLocked(name, long)) {
 			return true
 		}
 	}
 	return false
 }
 
-// lasting is for how many rounds' time masters must have named an owner that is no contender. A contender's key stays
-// until its round has ended and its release has arrived, and the next round of this try may come before.
-const lasting = 8
+const (
+	// outlasts is for how many rounds' time masters must have named an owner that is no contender. A contender's key
+	// stays until its round has ended and its release has arrived, and the next round of this try may come before.
+	outlasts = 3
+	// anEarlierRound is the time from any round to a later one, at least.
+	anEarlierRound = 1
+)
 
-// lastingLocked returns the masters that named this owner first, and again in the latest round, so long after.
+// lastingLocked returns the masters that named this owner in the latest round, and have done so for long.
 func (c *Contest) lastingLocked(name string, long time.Duration) (masters uint64) {
-	for i, first := range c.first {
-		if first.owner == name && c.began-first.began >= long {
+	for i, since := range c.since {
+		if since.owner == name && c.began-since.began >= long {
 			masters |= c.named[name] & (1 << i)
 		}
 	}
@@ -112,9 +120,9 @@ func (c *Contest) lastingLocked(name string, long time.Duration) (masters uint64
 
 // InTheWay reports that the key is held, once a try has ended: a quorum named one owner. In the only round of a try a
 // quorum of one set is enough, since that is more often a holder than a contender. Otherwise owners count that a master
-// named first and in the last round, since contenders change from round to round. If outvoted says that these owners
-// leave no quorum, the key is held: waiting helps, and trying again does not.
-func (c *Contest) InTheWay(env *hold.Env, outvoted func(lasting uint64) bool) bool {
+// named in the last round and the one before, since contenders change from round to round. If outvoted says that the
+// masters of these owners leave no quorum, the key is held: waiting helps, and trying again does not.
+func (c *Contest) InTheWay(env *hold.Env, outvoted func(masters uint64) bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var lasting uint64
@@ -122,7 +130,7 @@ func (c *Contest) InTheWay(env *hold.Env, outvoted func(lasting uint64) bool) bo
 		if env.Majority(masters) || c.round == 1 && env.AnyMajority(masters) {
 			return true
 		}
-		lasting |= c.lastingLocked(name, 1) // in an earlier round
+		lasting |= c.lastingLocked(name, anEarlierRound)
 	}
 	return lasting != 0 && outvoted(lasting)
 }

@@ -56,6 +56,7 @@ func (c *Crowd) try(ctx context.Context, a *Acquisition, round func() (*hold.Hol
 		}
 		left := end - now
 		if left <= max(FirstPause, took) {
+			_ = c.Sleep(ctx, c.closing, nil, max(1, min(left, took))) // late votes may name a holder
 			f.Contended = !inTheWay(c.env, a, f)
 			return nil, f
 		}

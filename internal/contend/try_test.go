@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/contend"
 	"github.com/seed-624411e5/redlock/internal/memmaster"
 	"github.com/seed-624411e5/redlock/internal/owner"
 	"github.com/seed-624411e5/redlock/internal/soak"
@@ -190,24 +191,30 @@ func TestHazard103ATryOfTheTransitionGivesUpForAHolderOnly(t *testing.T) {
 	another := []redlock.Option{redlock.Reentrant("job-2")}
 	for name, test := range map[string]struct {
 		rival string
-		named time.Duration // for so long
+		from  time.Duration // before, they name another one
+		until time.Duration
 		wins  bool
 		opts  []redlock.Option
 	}{
-		"a holder":                          {owner.New("a"), tryTTL, false, nil},
-		"a contender's late release":        {owner.New("a"), 10 * time.Millisecond, true, nil},
-		"a reentrant owner":                 {"job-1", tryTimeout / 5, true, another},
-		"a reentrant owner, to a plain try": {"job-1", tryTimeout / 5, true, nil},
+		"a holder":                          {owner.New("a"), 0, tryTTL, false, nil},
+		"a holder that has just come":       {owner.New("a"), 1, tryTTL, false, nil},
+		"a contender's late release":        {owner.New("a"), 0, 2 * contend.FirstPause, true, nil},
+		"a reentrant owner":                 {"job-1", 0, tryTimeout / 5, true, another},
+		"a reentrant owner, to a plain try": {"job-1", 0, tryTimeout / 5, true, nil},
 	} {
 		RunVirtual(t, name, func(t *testing.T) {
 			began := time.Now()
 			var masters []redlock.Master
 			for i, m := range memmaster.New(7) {
 				masters = append(masters, &rumour{m, func(*single.Request) single.Reply {
-					if i < 3 && time.Since(began) < test.named {
+					switch now := time.Since(began); {
+					case i > 2 || now >= test.until:
+						return single.Reply{Outcome: single.Granted}
+					case now < test.from:
+						return heldBy(owner.New("another"))
+					default:
 						return heldBy(test.rival)
 					}
-					return single.Reply{Outcome: single.Granted}
 				}})
 			}
 			l, err := redlock.NewJoint(masters[:5], masters[2:], redlock.Options{Clock: memmaster.NewClock(0)})
