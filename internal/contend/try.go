@@ -31,6 +31,7 @@ func (c *Crowd) Once(ctx context.Context, a *Acquisition, locks Locks) (h *hold.
 // within the request timeout. Then a vote that is still split is contended.
 func (c *Crowd) try(ctx context.Context, a *Acquisition, round func() (*hold.Hold, *Failure)) (*hold.Hold, *Failure) {
 	end := c.env.Now() + a.Timeout
+	var last *Failure // of the latest round that was refused
 	for n := 1; ; n++ {
 		began, counter, strange := c.env.Now(), a.contest.Counter(), unmet(c.env)
 		a.contest.Begin(n, began)
@@ -40,13 +41,11 @@ func (c *Crowd) try(ctx context.Context, a *Acquisition, round func() (*hold.Hol
 		if strange != 0 && took > a.Timeout/2 { // most of it was for connections
 			took, end = FirstPause, now+a.Timeout
 		}
-		if strange != 0 && ctx.Err() == nil && f.is(hold.Unreached) && f.late(&c.env.Sets[f.Set]) &&
-			hasMet(c.env, strange) {
-			pause := max(FirstPause, 2*c.Slowest()) // until this round's keys are released
-			if c.Sleep(ctx, c.closing, nil, pause) != nil {
-				return h, f
-			}
+		if c.connects(ctx, f, strange) {
 			continue
+		}
+		if f.is(hold.Cancelled) && last != nil {
+			return nil, gaveUp(f, last)
 		}
 		if !f.is(hold.Refusal) || a.contest.Held(c.env, took) {
 			return h, f
@@ -55,23 +54,39 @@ func (c *Crowd) try(ctx context.Context, a *Acquisition, round func() (*hold.Hol
 			continue // the masters' counters were in its way, and are known now
 		}
 		left := end - now
-		if left <= max(FirstPause, took) {
-			_ = c.Sleep(ctx, c.closing, nil, max(1, min(left, took))) // late votes may name a holder
-			f.Contended = !inTheWay(c.env, a, f)
+		over := left <= max(FirstPause, took)
+		pause := max(1, min(left, took)) // for late votes, which may name a holder
+		if !over {
+			refusal := f.Refusal(c.env.Sets)
+			pause = min(refusal.Spread(n, took, c.env.Jitter), left/2)
+		}
+		stop := c.Sleep(ctx, c.closing, nil, pause)
+		held := a.contest.Held(c.env, took)
+		f.Contended = !held && !inTheWay(c.env, a, f)
+		switch {
+		case held, over:
 			return nil, f
+		case stop != nil:
+			return nil, gaveUp(stop, f)
 		}
-		refusal := f.Refusal(c.env.Sets)
-		pause := refusal.Spread(n, took, c.env.Jitter)
-		if end := c.Sleep(ctx, c.closing, nil, min(pause, left/2)); end != nil {
-			f.Contended = !inTheWay(c.env, a, f)
-			ended := &Failure{Kind: GaveUp, End: end, Last: f}
-			ended.Result = f.Result
-			return nil, ended
-		}
-		if a.contest.Held(c.env, took) { // late votes may have completed a quorum
-			return nil, f
-		}
+		last = f
 	}
+}
+
+// gaveUp is the failure of a try that end has ended after a lost round.
+func gaveUp(end, last *Failure) *Failure {
+	f := &Failure{Kind: GaveUp, End: end, Last: last}
+	f.Result = last.Result
+	return f
+}
+
+// connects reports that a round was lost because masters were met in it, and that the keys of this round are released.
+func (c *Crowd) connects(ctx context.Context, f *Failure, strange uint64) bool {
+	if strange == 0 || ctx.Err() != nil || !f.is(hold.Unreached) || !f.late(&c.env.Sets[f.Set]) ||
+		!hasMet(c.env, strange) {
+		return false
+	}
+	return c.Sleep(ctx, c.closing, nil, max(FirstPause, 2*c.Slowest())) == nil
 }
 
 // unmet returns the masters that have never answered, and to which a connection may still be made. It returns none if

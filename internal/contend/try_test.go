@@ -184,6 +184,22 @@ func TestATryOfTheTransitionIsRefusedAtOnceByAHolderOfTheOldMasters(t *testing.T
 	})
 }
 
+// The context may end in the middle of a round. The error says what the rounds before it have found, too.
+func TestATryThatItsContextEndsSaysThatTheLockIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := memmaster.New(10)
+		holder, l := MemLocker(t, masters[:5]), MemJoint(t, masters[:5], masters[5:])
+		lock := Acquire(t, holder, time.Minute)
+		masters.Behave(memmaster.Always(memmaster.Fate{Before: 5 * time.Millisecond, After: 5 * time.Millisecond}))
+		for d := 11 * time.Millisecond; d < 40*time.Millisecond; d += time.Millisecond {
+			_, err := l.TryAcquire(Within(t, d), Key, tryTTL)
+			Is(t, err, redlock.ErrHeld)
+			Settle(tryTimeout)
+		}
+		Must(t, lock.Release(t.Context()))
+	})
+}
+
 // An owner that a quorum of one set of masters names for long has the lock, unless it may be a contender that has the
 // same name in each round. Then the next round may be won. What is named for a moment may be a lost round that is just
 // being released.

@@ -131,6 +131,9 @@ func (s *membership) blocking(own uint64, report *audit.Report) []string {
 	if set := s.fleet.short(s.answers); set != nil {
 		why = append(why,
 			fmt.Sprintf("only %s can be used, and %d are needed", set.of(set.count(s.answers)), set.quorum()))
+	} else if set := s.fleet.short(s.reads); set != nil {
+		why = append(why, fmt.Sprintf("only %s tell their generation, and %d are needed: it is not known whether "+
+			"these are the lists in use", set.of(set.count(s.reads)), set.quorum()))
 	}
 	for _, f := range together(report.Findings) {
 		if f.Severity >= audit.Risk && !s.isDown(f.Master) {
