@@ -41,8 +41,8 @@ func (c *Crowd) try(ctx context.Context, a *Acquisition, round func() (*hold.Hol
 		if strange != 0 && took > a.Timeout/2 { // most of it was for connections
 			took, end = FirstPause, now+a.Timeout
 		}
-		if c.connects(ctx, f, strange) {
-			continue
+		if f.metLate(c.env, strange) && c.Sleep(ctx, c.closing, nil, max(FirstPause, 2*c.Slowest())) == nil {
+			continue // this round's keys are released
 		}
 		if f.is(hold.Cancelled) && last != nil {
 			return nil, gaveUp(f, last)
@@ -80,13 +80,9 @@ func gaveUp(end, last *Failure) *Failure {
 	return f
 }
 
-// connects reports that a round was lost because masters were met in it, and that the keys of this round are released.
-func (c *Crowd) connects(ctx context.Context, f *Failure, strange uint64) bool {
-	if strange == 0 || ctx.Err() != nil || !f.is(hold.Unreached) || !f.late(&c.env.Sets[f.Set]) ||
-		!hasMet(c.env, strange) {
-		return false
-	}
-	return c.Sleep(ctx, c.closing, nil, max(FirstPause, 2*c.Slowest())) == nil
+// metLate reports that a round was lost because these masters were met in it, and that the next one may have a quorum.
+func (f *Failure) metLate(env *hold.Env, unmet uint64) bool {
+	return unmet != 0 && f.is(hold.Unreached) && f.late(&env.Sets[f.Set]) && hasMet(env, unmet)
 }
 
 // unmet returns the masters that have never answered, and to which a connection may still be made. It returns none if
