@@ -20,7 +20,7 @@ type Contest struct {
 	hold  *hold.Hold        // of the latest round
 	own   []string          // owners of earlier rounds
 	named map[string]uint64 // the masters that named each owner in the latest round
-	since map[int]naming    // the owner that each master named last, and the first of its namings in a row
+	since map[int]naming    // the owner that each master named last, and since when
 
 	counter atomic.Uint64 // the greatest fencing counter that refused one that publishes
 }
@@ -120,7 +120,7 @@ func (c *Contest) lastingLocked(name string, long time.Duration) (masters uint64
 
 // InTheWay reports that the key is held, once a try has ended: a quorum named one owner. In the only round of a try a
 // quorum of one set is enough, since that is more often a holder than a contender. Otherwise owners count that a master
-// named in the last round and the one before, since contenders change from round to round. If outvoted says that the
+// named before the last round, too, since contenders change from round to round. If outvoted says that the
 // masters of these owners leave no quorum, the key is held: waiting helps, and trying again does not.
 func (c *Contest) InTheWay(env *hold.Env, outvoted func(masters uint64) bool) bool {
 	c.mu.Lock()
