@@ -14,7 +14,7 @@ import (
 
 func TestVotesAreCountedPerMaster(t *testing.T) {
 	dir := t.TempDir()
-	rep := run(t, chaos.Config{Scenario: "calm", Duration: time.Second, Dir: dir})
+	rep := run(t, chaos.Config{Scenario: "calm", Duration: 2 * time.Second, Dir: dir})
 	mustPass(t, rep)
 	if len(rep.Votes) != rep.Masters || rep.Masters != 5 || rep.Acquisitions == 0 {
 		t.Fatalf("votes of %d masters, there are %d; %d acquisitions", len(rep.Votes), rep.Masters, rep.Acquisitions)

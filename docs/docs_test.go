@@ -94,7 +94,7 @@ var runs = map[string]evidence{
 		"chaos/program/languages_test.go", `"--on-error-yes",`,
 	},
 	"go run ./chaos/cmd/redlock-chaos check chaos-report/history.jsonl": {
-		"chaos/cmd/redlock-chaos/suite_test.go", `t, "check", file`,
+		"chaos/cmd/redlock-chaos/suite_test.go", `"check", filepath.Join(dir, "bridge-"+seed, "history.jsonl")`,
 	},
 	"go run ./chaos/cmd/redlock-chaos mutants": {
 		"chaos/cmd/redlock-chaos/mutants_test.go", `"mutants", "-only", "retention-*`,

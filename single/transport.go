@@ -198,8 +198,8 @@ func (c clientTransport) process(ctx context.Context, cmds []*reading) (err erro
 	return execute(ctx, c.client.Pipeline(), cmds)
 }
 
-// processByShard sends the commands to the servers of a ring. A pipeline of the ring itself would end the process if
-// the ring is closed meanwhile: go-redis v9.23 then dereferences nil in a goroutine of its own.
+// processByShard sends the commands to the servers of a ring. A pipeline of the ring itself is not safe: if the user
+// closes the ring during it, go-redis v9.23 dereferences nil in a goroutine, and the process ends.
 func processByShard(ctx context.Context, ring *redis.Ring, cmds []*reading) error {
 	shards := make(map[*redis.Client][]*reading)
 	for _, r := range cmds {

@@ -34,8 +34,8 @@ func TestTimesWhenStraysKeepTooManyMasters(t *testing.T) {
 	}
 }
 
-// A schedule in which late repetitions keep two or more of four masters for over five seconds. Without their times,
-// the oracle finds that nobody gets the key.
+// In this schedule late repetitions keep at least two of four masters for more than five seconds. An oracle that
+// ignores the repetitions complains that the key is free and no client gets it.
 func TestTimeThatStraysKeepIsNoStarvation(t *testing.T) {
 	cohorts, _ := Named("cohorts")
 	s := Generate(cohorts, 518492)

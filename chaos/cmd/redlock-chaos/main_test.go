@@ -84,9 +84,7 @@ func TestTheExitStatusTellsTheVerdict(t *testing.T) {
 		status int
 		says   string
 	}{
-		"pass, with a default that the plan has, too": {
-			time.Minute, []string{"-file", file, "-subject", "redlock"}, 0, "-backend embedded -file ",
-		},
+		"pass": {time.Minute, []string{"-file", file}, 0, "PASS"},
 		"violation": {
 			time.Minute,
 			[]string{"-subject", "release-does-nothing", "-scenario", "calm", "-duration", "2s"},
@@ -104,6 +102,9 @@ func TestTheExitStatusTellsTheVerdict(t *testing.T) {
 		},
 		"a plan and a scenario": {
 			time.Minute, []string{"-file", file, "-scenario", "calm"}, 2, "-scenario calm together with -file " + file,
+		},
+		"a plan's default is no mistake": {
+			time.Minute, []string{"-file", file, "-subject", "redlock"}, 0, "-backend embedded -file ",
 		},
 		"no such flag": {time.Minute, []string{"-nonsense"}, 2, "nonsense"},
 		"an argument":  {time.Minute, []string{"nonsense"}, 2, "nonsense"},

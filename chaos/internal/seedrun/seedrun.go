@@ -14,7 +14,7 @@ import (
 const Longest = time.Minute
 
 // Ends calls do in another goroutine. It reports false, and leaves that goroutine behind, if do has not returned after
-// Longest. If the whole process was stopped meanwhile, that time counts as a second at most.
+// Longest. If the whole process is stopped for a while, that counts as one second at most.
 func Ends(do func()) bool {
 	ended := make(chan struct{})
 	go func() {

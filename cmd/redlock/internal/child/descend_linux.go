@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// When a process ends, its children go to the nearest ancestor that has asked for orphans. This program asks for them.
+// When a process ends, its children go to the nearest ancestor that has asked for orphans. This program does so.
 // So every process that the command has started stays below this program, whatever group, session, environment or user
 // it changes to. All are gone when this program has only its own children left. Only one goroutine waits for children,
 // so no child disappears between two looks.

@@ -17,7 +17,7 @@ import (
 // in between.
 const kinAgain = 10 * time.Millisecond
 
-// ErrLeadsNothing says that the children of the process can't be told from the children of other processes.
+// ErrLeadsNothing says that nothing tells the children of the process from other processes.
 var ErrLeadsNothing = errors.New("leads neither a session nor a process group, so what it starts can't be told from " +
 	"others; start it by setsid")
 

@@ -18,7 +18,7 @@ const (
 	// execTime is how long each look waits for a process that has no environment because it is becoming another
 	// program.
 	execTime = 50 * time.Millisecond
-	// standTime is how long to wait in all until processes stand still that were sent SIGSTOP.
+	// standTime is how long to wait, for all processes together, until SIGSTOP has stopped them.
 	standTime = 200 * time.Millisecond
 )
 
@@ -198,8 +198,8 @@ func markedLeft(entry string) bool {
 	return err != nil || len(m.found) > 0
 }
 
-// stopMarked stops all processes that have the entry and are not in the group, and returns them. The group has been
-// sent SIGSTOP already. stopMarked signals a process only after all earlier ones stand still. Otherwise a shell with
+// stopMarked stops all processes that have the entry and are not in the group, and returns them. The group has got
+// SIGSTOP before. stopMarked signals a process only when all earlier ones have stopped. Otherwise a shell with
 // job control could find its job stopped, and would act on that when it continues.
 func stopMarked(entry string, group int) marked {
 	m := marked{entry: []byte(entry)}
@@ -237,7 +237,7 @@ func processes() (pids []int, err error) {
 	return pids, err
 }
 
-// meet looks at a process. The answer is becoming if it ended meanwhile and another has its number now.
+// meet looks at a process. The answer is becoming if the process ends during the look and another gets its number.
 func meet(pid int, entry []byte, look func(int, []byte) answer) (known, answer) {
 	before, err := readStat(pid)
 	if err != nil {
@@ -353,7 +353,7 @@ func unreadable(err error) bool {
 		func(is error) bool { return errors.Is(err, is) })
 }
 
-// untilStopped waits until a process stands still or has ended, but not beyond end. A process that waits for a disk
+// untilStopped waits until a process has stopped or ended, at most until end. A process that waits for a disk
 // stops only when the disk has answered.
 func untilStopped(pid int, end time.Time) {
 	for time.Now().Before(end) {
