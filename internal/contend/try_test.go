@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,126 +21,6 @@ import (
 	. "github.com/seed-624411e5/redlock/internal/testing/locktest"
 	"github.com/seed-624411e5/redlock/single"
 )
-
-// lockstep is a number of processes that try to take one free key at the same moment, again and again.
-type lockstep struct {
-	callers int
-	delay   time.Duration // each request and each reply is up to this long on its way, and callers start within it
-	stopped bool          // one of the five masters does not answer
-	waits   bool          // Acquire with MaxAttempts(1) instead of TryAcquire
-	joint   bool          // masters are being exchanged: three of five stay
-	opts    func(caller int) []redlock.Option
-}
-
-const (
-	tryTTL     = 10 * time.Second
-	tryTimeout = tryTTL / 20
-)
-
-// outcome counts the results of the ticks. unclear counts the losers that learned that the votes stay split. With a
-// stopped master that happens once in thousands of tries: in its last round a loser met the winner on too few
-// masters.
-type outcome struct{ nobody, several, wrong, slow, unclear int }
-
-// fine reports whether the promise was kept, for this number of tries.
-func (o outcome) fine(tries int) bool { return o.kept() && rare(o.unclear, tries) }
-
-// kept is fine, but for how many losers learned that the votes stay split: of few tries that number is chance.
-func (o outcome) kept() bool {
-	o.unclear = 0
-	return o == (outcome{})
-}
-
-func rare(unclear, tries int) bool { return unclear <= 1+tries/200 }
-
-// run runs n ticks. Every tenth tick begins with new processes, which do not know the masters yet.
-func (s lockstep) run(t *testing.T, n int, delay func(most time.Duration) time.Duration) (o outcome) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		masters := memmaster.New(7)
-		if !s.joint {
-			masters = masters[:5]
-		}
-		masters.Behave(func(*single.Request) memmaster.Fate {
-			return memmaster.Fate{Before: delay(s.delay), After: delay(s.delay)}
-		})
-		if s.stopped {
-			masters[2].Behave(memmaster.Always(memmaster.Fate{Lost: true}))
-		}
-		var lockers []*redlock.Locker
-		for i := range n {
-			if i%10 == 0 {
-				lockers = lockers[:0]
-				for range s.callers {
-					if s.joint {
-						lockers = append(lockers, MemJoint(t, masters[:5], masters[2:]))
-					} else {
-						lockers = append(lockers, MemLocker(t, masters))
-					}
-				}
-			}
-			s.tick(t, lockers, delay, &o)
-		}
-	})
-	return o
-}
-
-// tick lets all callers try. The winner keeps the lock until all callers have their results.
-func (s lockstep) tick(t *testing.T, lockers []*redlock.Locker, delay func(time.Duration) time.Duration, o *outcome) {
-	locks, errs := make([]*redlock.Lock, s.callers), make([]error, s.callers)
-	began := time.Now()
-	var all sync.WaitGroup
-	for i, l := range lockers {
-		start := delay(s.delay)
-		all.Go(func() {
-			Pass(start)
-			var opts []redlock.Option
-			if s.opts != nil {
-				opts = s.opts(i)
-			}
-			if s.waits {
-				locks[i], errs[i] = l.Acquire(t.Context(), Key, tryTTL, append(opts, redlock.MaxAttempts(1))...)
-			} else {
-				locks[i], errs[i] = l.TryAcquire(t.Context(), Key, tryTTL, opts...)
-			}
-		})
-	}
-	all.Wait()
-	if time.Since(began) > tryTimeout+s.delay {
-		o.slow++
-	}
-	winners := 0
-	for i, lock := range locks {
-		switch {
-		case lock != nil:
-			winners++
-			_ = lock.Release(t.Context()) // a stopped master confirms nothing
-		case errors.Is(errs[i], redlock.ErrContended):
-			o.unclear++
-		case !errors.Is(errs[i], redlock.ErrHeld):
-			t.Log(errs[i])
-			o.wrong++
-		}
-	}
-	switch {
-	case winners == 0:
-		o.nobody++
-	case winners > 1:
-		o.several++
-	}
-	Settle(tryTimeout)
-}
-
-// seeded returns delays of up to most.
-func seeded(seed uint64) func(most time.Duration) time.Duration {
-	r := rand.New(rand.NewPCG(seed, 103))
-	var mu sync.Mutex
-	return func(most time.Duration) time.Duration {
-		mu.Lock()
-		defer mu.Unlock()
-		return time.Duration(r.Int64N(int64(most) + 1))
-	}
-}
 
 // TestHazard103ATryOnAFreeKeyHasAWinner prints in how many ticks no caller got the key.
 func TestHazard103ATryOnAFreeKeyHasAWinner(t *testing.T) {
@@ -164,6 +43,17 @@ func TestHazard103ATryOnAFreeKeyHasAWinner(t *testing.T) {
 		}
 	}
 	t.Logf("ticks of %d without a winner: %s", n, table.String())
+}
+
+// A timeout has room for few rounds on a slow network. With a stopped master two callers can split the votes of each.
+func TestHazard158ATryOnASlowNetworkHasAWinner(t *testing.T) {
+	n := soak.Or(200, 1000)
+	for _, three := range []bool{false, true} {
+		s := lockstep{callers: 6, delay: 30 * time.Millisecond, three: three, stopped: true}
+		if o := s.run(t, n, seeded(158)); o.several+o.wrong > 0 || o.nobody > 1+n/20 {
+			t.Errorf("of %d ticks: %+v: %+v", n, s, o)
+		}
+	}
 }
 
 // A quorum of the old masters names the owner in each round. The process that tries has the new masters, too.
@@ -191,7 +81,7 @@ func TestATryThatItsContextEndsSaysThatTheLockIsHeld(t *testing.T) {
 		holder, l := MemLocker(t, masters[:5]), MemJoint(t, masters[:5], masters[5:])
 		lock := Acquire(t, holder, time.Minute)
 		masters.Behave(memmaster.Always(memmaster.Fate{Before: 5 * time.Millisecond, After: 5 * time.Millisecond}))
-		for d := 11 * time.Millisecond; d < 40*time.Millisecond; d += time.Millisecond {
+		for d := 11 * time.Millisecond; d < 120*time.Millisecond; d += 4 * time.Millisecond {
 			_, err := l.TryAcquire(Within(t, d), Key, tryTTL)
 			Is(t, err, redlock.ErrHeld)
 			Settle(tryTimeout)
