@@ -113,7 +113,7 @@ func extensions() []Entry {
 			Name: "extend-slow", Text: "An extension returns a second and a half later.", Scenario: "many-keys",
 			Oracle: "pace", For: 12 * sec,
 			extend: func(ctx context.Context, h workload.Hold, ttl time.Duration) error {
-				return errors.Join(h.Extend(ctx, ttl), pause(ctx, 1500*time.Millisecond))
+				return errors.Join(h.Extend(ctx, ttl), pause(ctx))
 			},
 		},
 	}
@@ -169,7 +169,7 @@ func releases() []Entry {
 			func(ctx context.Context, h workload.Hold) error { return releaseSome(ctx, h, 1) }),
 		calm("release-slow", "A release gives back the key and returns a second and a half later.", "pace",
 			func(ctx context.Context, h workload.Hold) error {
-				return errors.Join(h.Release(ctx), pause(ctx, 1500*time.Millisecond))
+				return errors.Join(h.Release(ctx), pause(ctx))
 			}),
 		calm("release-later", "A release returns two seconds before it asks.", "released",
 			func(ctx context.Context, of workload.Hold) error {

@@ -194,11 +194,11 @@ func attempts() []Entry {
 				return nil
 			}),
 		before("waits-first", "Every acquisition waits for a second and a half before it asks.", "many-keys", "pace",
-			8*sec, func(ctx context.Context, _ *locker) error { return pause(ctx, 1500*time.Millisecond) }),
+			8*sec, func(ctx context.Context, _ *locker) error { return pause(ctx) }),
 		before("waits-at-times", "Every third acquisition waits for a second and a half before it asks.", "many-keys",
 			"pace", 12*sec, func(ctx context.Context, _ *locker) error {
 				if oneIn(3) {
-					return pause(ctx, 1500*time.Millisecond)
+					return pause(ctx)
 				}
 				return nil
 			}),
@@ -268,11 +268,12 @@ func starves(l *locker) bool {
 	return starving.Load() == l
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+// pause takes as long as the texts of these locks say.
+func pause(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(d):
+	case <-time.After(1500 * time.Millisecond):
 		return nil
 	}
 }

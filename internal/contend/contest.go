@@ -83,9 +83,9 @@ func (c *Contest) Note(h *hold.Hold, call *lane.Call) {
 
 // Held reports that one owner has the lock. A quorum named it in the latest round: each of these masters granted the
 // key to that owner, so the owner won. Of two sets a quorum of one is enough if it names the owner again. Then a Locker
-// over that set alone has the lock, because a contender has another owner in each round, and has released the one of its
-// last round by then. The owner of a reentrant contender stays the same. So two of these contenders can each have a
-// quorum of another set, round after round, and must not both give up.
+// over that set alone has the lock. For a contender has another owner in each round, and has released the last one by
+// then. But the owner of a reentrant contender stays the same. Two of these can each have a quorum of another set,
+// round after round, and must not both give up.
 func (c *Contest) Held(env *hold.Env) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,7 +101,7 @@ func (c *Contest) Held(env *hold.Env) bool {
 	return false
 }
 
-// againLocked returns the masters that named this owner in the latest round and in the one before.
+// againLocked returns the masters that named this owner in the latest round and in an earlier one.
 func (c *Contest) againLocked(name string) (masters uint64) {
 	for i, since := range c.since {
 		if since.owner == name && since.round < c.round {

@@ -234,5 +234,5 @@ func writeJSON(name string, v any) error {
 }
 
 func writeText(name, text string) error {
-	return os.WriteFile(name, []byte(text), 0o644) //nolint:gosec // where the user wants it
+	return os.WriteFile(name, []byte(text), 0o644)
 }

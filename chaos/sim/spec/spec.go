@@ -62,7 +62,7 @@ func (s *Spec) Accept(x *Step) error {
 	if s.refused != nil {
 		return s.refused
 	}
-	why := ""
+	var why string
 	switch h := s.locks[x.Call]; {
 	case x.Kind < Extend:
 		why = [Extend]func(*Step) string{s.send, s.perform, s.read, s.save, s.forget, s.ask, s.answered}[x.Kind](x)

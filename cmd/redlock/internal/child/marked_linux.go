@@ -329,11 +329,11 @@ func statOf(pid int) [][]byte {
 // readStat is statOf with an error if the process can't be read now.
 func readStat(pid int) (fields [][]byte, err error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	switch {
-	case unreadable(err):
+	if unreadable(err) {
 		return nil, err
-	case err != nil:
-		return nil, nil
+	}
+	if err != nil {
+		return nil, nil //nolint:nilerr // it is gone
 	}
 	return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]), nil
 }
