@@ -39,7 +39,7 @@ func (c *Crowd) try(ctx context.Context, a *Acquisition, round func() (*hold.Hol
 	for n := 1; ; n++ {
 		began, strange := c.env.Now(), unmet(c.env)
 		a.contest.Begin(n)
-		h, f := c.propose(a, round)
+		h, f := propose(c.env, a, round)
 		now := c.env.Now()
 		took := now - began
 		if strange != 0 && took > a.Timeout/2 { // most of it was for connections
@@ -75,11 +75,11 @@ func (c *Crowd) try(ctx context.Context, a *Acquisition, round func() (*hold.Hol
 }
 
 // propose calls round, and again at once if only the masters' counters were in its way. These are known then.
-func (c *Crowd) propose(a *Acquisition, round func() (*hold.Hold, *Failure)) (h *hold.Hold, f *Failure) {
+func propose(env *hold.Env, a *Acquisition, round func() (*hold.Hold, *Failure)) (h *hold.Hold, f *Failure) {
 	for n := 1; ; n++ {
 		counter := a.contest.Counter()
 		h, f = round()
-		if !f.is(hold.Refusal) || a.contest.Held(c.env) || a.contest.Counter() == counter || n == maxProposals {
+		if !f.is(hold.Refusal) || a.contest.Held(env) || a.contest.Counter() == counter || n == maxProposals {
 			return h, f
 		}
 	}
