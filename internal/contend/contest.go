@@ -16,51 +16,46 @@ import (
 type Contest struct {
 	mu    sync.Mutex
 	round int               // 0: no try
+	began time.Duration     // when the latest round began
 	hold  *hold.Hold        // of the latest round
-	own   []string          // owners of earlier holds
+	own   []string          // owners of earlier rounds
 	named map[string]uint64 // the masters that named each owner in the latest round
 	since map[int]naming    // the owner that each master named last, and since when
 
 	counter atomic.Uint64 // the greatest fencing counter that refused one that publishes
 }
 
-// naming is an owner that a master has named since this round.
+// naming is an owner that a master has named since the round that began at this time.
 type naming struct {
 	owner string
-	round int
+	began time.Duration
 }
 
 // Begin notes that the n-th round is about to begin.
-func (c *Contest) Begin(n int) {
+func (c *Contest) Begin(n int, now time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.leaveLocked()
-	c.round = n
+	if c.hold != nil {
+		c.own = append(c.own, c.hold.Owner())
+	}
+	c.round, c.began, c.hold = n, now, nil
+	clear(c.named)
 }
 
-// Enter notes that h is the hold of the round. A round has another hold if it is repeated at once.
+// Enter notes that h is the hold of the round.
 func (c *Contest) Enter(h *hold.Hold) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.round > 0 {
-		c.leaveLocked()
 		c.hold = h
-		clear(c.named)
 	}
-}
-
-func (c *Contest) leaveLocked() {
-	if c.hold != nil {
-		c.own = append(c.own, c.hold.Owner())
-	}
-	c.hold = nil
 }
 
 // readers is a name for all readers of a key together. Each master names one reader; together the readers keep a
 // writer out.
 const readers = "\x00readers"
 
-// Note enters the owner that a refusal of h names, also if the refusal is late. Owners of earlier holds of this try do
+// Note enters the owner that a refusal of h names, also if the refusal is late. Owners of earlier rounds of this try do
 // not count, and neither do fencing counters.
 func (c *Contest) Note(h *hold.Hold, call *lane.Call) {
 	c.mu.Lock()
@@ -77,34 +72,46 @@ func (c *Contest) Note(h *hold.Hold, call *lane.Call) {
 	}
 	c.named[name] |= 1 << call.Index
 	if c.since[call.Index].owner != name {
-		c.since[call.Index] = naming{name, c.round}
+		c.since[call.Index] = naming{name, c.began}
 	}
 }
 
 // Held reports that one owner has the lock. A quorum named it in the latest round: each of these masters granted the
-// key to that owner, so the owner won. Of two sets a quorum of one is enough if it names the owner again. Then a Locker
-// over that set alone has the lock. For a contender has another owner in each round, and has released the last one by
-// then. But the owner of a reentrant contender stays the same. Two of these can each have a quorum of another set,
-// round after round, and must not both give up.
-func (c *Contest) Held(env *hold.Env) bool {
+// key to that owner, so the owner won. Of two sets a quorum of one is enough if it has named the owner for long. Then a
+// Locker over that set alone has the lock, because a contender has another owner in each round. The owner of a
+// reentrant contender stays the same. So two of these contenders can each have a quorum of another set, round after
+// round, and must not both give up. To readers a writer gives way sooner. took is the time of the latest round.
+func (c *Contest) Held(env *hold.Env, took time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for name, masters := range c.named {
 		if env.Majority(masters) {
 			return true
 		}
+		long := outlasts * max(FirstPause, took)
+		if name == readers {
+			long = anEarlierRound
+		}
 		unique := name == readers || owner.Made(name) // and not of a Reentrant contender
-		if unique && env.AnyMajority(c.againLocked(name)) {
+		if unique && env.AnyMajority(c.lastingLocked(name, long)) {
 			return true
 		}
 	}
 	return false
 }
 
-// againLocked returns the masters that named this owner in the latest round and in an earlier one.
-func (c *Contest) againLocked(name string) (masters uint64) {
+const (
+	// outlasts is for how many rounds' time masters must have named an owner that is no contender. A contender's key
+	// stays until its round has ended and its release has arrived, and the next round of this try may come before.
+	outlasts = 3
+	// anEarlierRound is the time from any round to a later one, at least.
+	anEarlierRound = 1
+)
+
+// lastingLocked returns the masters that named this owner in the latest round, and have done so for long.
+func (c *Contest) lastingLocked(name string, long time.Duration) (masters uint64) {
 	for i, since := range c.since {
-		if since.owner == name && since.round < c.round {
+		if since.owner == name && c.began-since.began >= long {
 			masters |= c.named[name] & (1 << i)
 		}
 	}
@@ -118,14 +125,14 @@ func (c *Contest) againLocked(name string) (masters uint64) {
 func (c *Contest) InTheWay(env *hold.Env, outvoted func(masters uint64) bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var again uint64
+	var lasting uint64
 	for name, masters := range c.named {
 		if env.Majority(masters) || c.round == 1 && env.AnyMajority(masters) {
 			return true
 		}
-		again |= c.againLocked(name)
+		lasting |= c.lastingLocked(name, anEarlierRound)
 	}
-	return again != 0 && outvoted(again)
+	return lasting != 0 && outvoted(lasting)
 }
 
 // Patience returns how long a round of h waits for late masters after a quorum has answered without a decision. A

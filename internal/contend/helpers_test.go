@@ -24,8 +24,7 @@ func TestTheTestsNoticeMutants(t *testing.T) { mutanttest.MustFail(t) }
 type lockstep struct {
 	callers int
 	delay   time.Duration // each request and each reply is up to this long on its way, and callers start within it
-	three   bool          // masters instead of five
-	stopped bool          // one master does not answer
+	stopped bool          // one of the five masters does not answer
 	waits   bool          // Acquire with MaxAttempts(1) instead of TryAcquire
 	joint   bool          // masters are being exchanged: three of five stay
 	opts    func(caller int) []redlock.Option
@@ -57,10 +56,7 @@ func (s lockstep) run(t *testing.T, n int, delay func(most time.Duration) time.D
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(7)
-		switch {
-		case s.three:
-			masters = masters[:3]
-		case !s.joint:
+		if !s.joint {
 			masters = masters[:5]
 		}
 		masters.Behave(func(*single.Request) memmaster.Fate {

@@ -14,12 +14,8 @@ import (
 // A new Locker has no connections yet. To make one may take longer than a request. So a try also repeats a round that
 // had no quorum because of this.
 
-// maxProposals bounds how often a round is repeated because a counter is ahead of the published token.
+// maxProposals bounds the rounds without a pause between them that a counter ahead of the published token may cost.
 const maxProposals = 3
-
-// apart is how many rounds' time a try pauses at least. Meanwhile those that still ask may win. And the keys of lost
-// rounds are released, so that no contender is taken for a holder. On a slow network a timeout has room for few rounds.
-const apart = 3
 
 // Once makes a single attempt, and says how many rounds it took.
 func (c *Crowd) Once(ctx context.Context, a *Acquisition, locks Locks) (h *hold.Hold, rounds int, f *Failure) {
@@ -37,9 +33,9 @@ func (c *Crowd) try(ctx context.Context, a *Acquisition, round func() (*hold.Hol
 	end := c.env.Now() + a.Timeout
 	var last *Failure // of the latest round that was refused
 	for n := 1; ; n++ {
-		began, strange := c.env.Now(), unmet(c.env)
-		a.contest.Begin(n)
-		h, f := propose(c.env, a, round)
+		began, counter, strange := c.env.Now(), a.contest.Counter(), unmet(c.env)
+		a.contest.Begin(n, began)
+		h, f := round()
 		now := c.env.Now()
 		took := now - began
 		if strange != 0 && took > a.Timeout/2 { // most of it was for connections
@@ -51,18 +47,21 @@ func (c *Crowd) try(ctx context.Context, a *Acquisition, round func() (*hold.Hol
 		if f.is(hold.Cancelled) && last != nil {
 			return nil, gaveUp(f, last)
 		}
-		if !f.is(hold.Refusal) || a.contest.Held(c.env) {
+		if !f.is(hold.Refusal) || a.contest.Held(c.env, took) {
 			return h, f
+		}
+		if a.contest.Counter() != counter && n < maxProposals {
+			continue // the masters' counters were in its way, and are known now
 		}
 		left := end - now
 		over := left <= max(FirstPause, took)
 		pause := max(1, min(left, took)) // for late votes, which may name a holder
 		if !over {
 			refusal := f.Refusal(c.env.Sets)
-			pause = min(apart*max(FirstPause, took)+refusal.Spread(n, took, c.env.Jitter), left/2)
+			pause = min(refusal.Spread(n, took, c.env.Jitter), left/2)
 		}
 		stop := c.Sleep(ctx, c.closing, nil, pause)
-		held := a.contest.Held(c.env)
+		held := a.contest.Held(c.env, took)
 		f.Contended = !held && !inTheWay(c.env, a, f)
 		switch {
 		case held, over:
@@ -71,17 +70,6 @@ func (c *Crowd) try(ctx context.Context, a *Acquisition, round func() (*hold.Hol
 			return nil, gaveUp(stop, f)
 		}
 		last = f
-	}
-}
-
-// propose calls round, and again at once if only the masters' counters were in its way. These are known then.
-func propose(env *hold.Env, a *Acquisition, round func() (*hold.Hold, *Failure)) (h *hold.Hold, f *Failure) {
-	for n := 1; ; n++ {
-		counter := a.contest.Counter()
-		h, f = round()
-		if !f.is(hold.Refusal) || a.contest.Held(env) || a.contest.Counter() == counter || n == maxProposals {
-			return h, f
-		}
 	}
 }
 

@@ -45,17 +45,6 @@ func TestHazard103ATryOnAFreeKeyHasAWinner(t *testing.T) {
 	t.Logf("ticks of %d without a winner: %s", n, table.String())
 }
 
-// A timeout has room for few rounds on a slow network. With a stopped master two callers can split the votes of each.
-func TestHazard158ATryOnASlowNetworkHasAWinner(t *testing.T) {
-	n := soak.Or(200, 1000)
-	for _, three := range []bool{false, true} {
-		s := lockstep{callers: 6, delay: 30 * time.Millisecond, three: three, stopped: true}
-		if o := s.run(t, n, seeded(158)); o.several+o.wrong > 0 || o.nobody > 1+n/20 {
-			t.Errorf("of %d ticks: %+v: %+v", n, s, o)
-		}
-	}
-}
-
 // A quorum of the old masters names the owner in each round. The process that tries has the new masters, too.
 func TestATryOfTheTransitionIsRefusedAtOnceByAHolderOfTheOldMasters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -81,7 +70,7 @@ func TestATryThatItsContextEndsSaysThatTheLockIsHeld(t *testing.T) {
 		holder, l := MemLocker(t, masters[:5]), MemJoint(t, masters[:5], masters[5:])
 		lock := Acquire(t, holder, time.Minute)
 		masters.Behave(memmaster.Always(memmaster.Fate{Before: 5 * time.Millisecond, After: 5 * time.Millisecond}))
-		for d := 11 * time.Millisecond; d < 120*time.Millisecond; d += 4 * time.Millisecond {
+		for d := 11 * time.Millisecond; d < 40*time.Millisecond; d += time.Millisecond {
 			_, err := l.TryAcquire(Within(t, d), Key, tryTTL)
 			Is(t, err, redlock.ErrHeld)
 			Settle(tryTimeout)
