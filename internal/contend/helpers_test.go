@@ -24,7 +24,9 @@ func TestTheTestsNoticeMutants(t *testing.T) { mutanttest.MustFail(t) }
 type lockstep struct {
 	callers int
 	delay   time.Duration // each request and each reply is up to this long on its way, and callers start within it
-	stopped bool          // one of the five masters does not answer
+	even    bool          // each is that long, and callers start within a millisecond
+	three   bool          // masters instead of five
+	stopped bool          // one master does not answer
 	waits   bool          // Acquire with MaxAttempts(1) instead of TryAcquire
 	joint   bool          // masters are being exchanged: three of five stay
 	opts    func(caller int) []redlock.Option
@@ -56,10 +58,16 @@ func (s lockstep) run(t *testing.T, n int, delay func(most time.Duration) time.D
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(7)
-		if !s.joint {
+		switch {
+		case s.three:
+			masters = masters[:3]
+		case !s.joint:
 			masters = masters[:5]
 		}
 		masters.Behave(func(*single.Request) memmaster.Fate {
+			if s.even {
+				return memmaster.Fate{Before: s.delay, After: s.delay}
+			}
 			return memmaster.Fate{Before: delay(s.delay), After: delay(s.delay)}
 		})
 		if s.stopped {
@@ -90,6 +98,9 @@ func (s lockstep) tick(t *testing.T, lockers []*redlock.Locker, delay func(time.
 	var all sync.WaitGroup
 	for i, l := range lockers {
 		start := delay(s.delay)
+		if s.even {
+			start = min(start, time.Millisecond)
+		}
 		all.Go(func() {
 			Pass(start)
 			var opts []redlock.Option

@@ -45,6 +45,31 @@ func TestHazard103ATryOnAFreeKeyHasAWinner(t *testing.T) {
 	t.Logf("ticks of %d without a winner: %s", n, table.String())
 }
 
+// With a stopped master two callers can split the votes of each round, and a timeout has room for few slow ones.
+func TestHazard158ATryOnASlowNetworkHasAWinner(t *testing.T) {
+	n, nobody := soak.Or(100, 1000), 0
+	for _, three := range []bool{false, true} {
+		s := lockstep{callers: 12, delay: 10 * time.Millisecond, three: three, stopped: true}
+		o := s.run(t, n, seeded(158))
+		if o.several+o.wrong > 0 {
+			t.Errorf("%+v: %+v", s, o)
+		}
+		nobody += o.nobody
+	}
+	if nobody > n/25 {
+		t.Errorf("of %d ticks %d had no winner", 2*n, nobody)
+	}
+}
+
+// Where each message takes as long as the others, only the pauses part the callers.
+func TestATryOnAnEvenNetworkHasAWinner(t *testing.T) {
+	n := soak.Or(50, 1000)
+	s := lockstep{callers: 6, delay: 40 * time.Millisecond, even: true}
+	if o := s.run(t, n, seeded(158)); o.several+o.wrong > 0 || o.nobody > n/25 {
+		t.Errorf("of %d ticks: %+v", n, o)
+	}
+}
+
 // A quorum of the old masters names the owner in each round. The process that tries has the new masters, too.
 func TestATryOfTheTransitionIsRefusedAtOnceByAHolderOfTheOldMasters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
