@@ -76,7 +76,7 @@ var opNames = map[single.Op]string{
 }
 
 // drawnFate delays or loses a request, or its reply. A delayed request arrives before the janitor asks for the second
-// time.
+// time: it asks every 200 ms.
 func drawnFate(random *rand.Rand, faults int) (fate memmaster.Fate) {
 	fate = memmaster.Fate{
 		Before: time.Duration(random.IntN(2000)) * time.Microsecond,
@@ -84,7 +84,7 @@ func drawnFate(random *rand.Rand, faults int) (fate memmaster.Fate) {
 	}
 	switch random.IntN(faults) {
 	case 0:
-		fate.Before += time.Duration(random.IntN(250)) * time.Millisecond
+		fate.Before += time.Duration(random.IntN(180)) * time.Millisecond
 	case 1:
 		fate.After += time.Duration(random.IntN(250)) * time.Millisecond
 	case 2:

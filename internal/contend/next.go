@@ -241,3 +241,11 @@ func (r *Refusal) Spread(n int, took time.Duration, jitter Jitter) time.Duration
 	span := time.Duration(r.Masters-r.Granted) * max(FirstPause, took) / time.Duration(r.Masters)
 	return max(1, jitter(min(max(1, span)<<min(n-1, 5), max(MaxPause, splitRounds*took))))
 }
+
+// Pause is the pause of a try after its n-th round, with so much of its time left. The more rounds it has lost, the
+// longer it pauses. If a master is stopped and the network is slow, somebody otherwise always comes back while others
+// still ask, and spoils their round.
+func (r *Refusal) Pause(n int, took, left time.Duration, jitter Jitter) time.Duration {
+	apart := min(2*time.Duration(n-1)*max(FirstPause, took), left/4)
+	return min(apart+r.Spread(n, took, jitter), left/2)
+}

@@ -2,7 +2,6 @@ package contend
 
 import (
 	"context"
-	"time"
 
 	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/lane"
@@ -30,9 +29,6 @@ func (c *Crowd) Once(ctx context.Context, a *Acquisition, locks Locks) (h *hold.
 // try calls round until a round is won or another owner has the lock. Each round is a separate acquisition: validity
 // counts from the start of the last round, and a master releases a lost round before it sees the next one. Rounds begin
 // within the request timeout. Then a vote that is still split is contended.
-//
-// The more rounds are lost, the longer the pauses. With a stopped master and a slow network, somebody always comes back
-// otherwise while others still ask, and spoils their round.
 func (c *Crowd) try(ctx context.Context, a *Acquisition, round func() (*hold.Hold, *Failure)) (*hold.Hold, *Failure) {
 	end := c.env.Now() + a.Timeout
 	var last *Failure // of the latest round that was refused
@@ -62,8 +58,7 @@ func (c *Crowd) try(ctx context.Context, a *Acquisition, round func() (*hold.Hol
 		pause := max(1, min(left, took)) // for late votes, which may name a holder
 		if !over {
 			refusal := f.Refusal(c.env.Sets)
-			apart := min(2*time.Duration(n-1)*max(FirstPause, took), left/4)
-			pause = min(apart+refusal.Spread(n, took, c.env.Jitter), left/2)
+			pause = refusal.Pause(n, took, left, c.env.Jitter)
 		}
 		stop := c.Sleep(ctx, c.closing, nil, pause)
 		held := a.contest.Held(c.env, took)
