@@ -77,7 +77,7 @@ type Janitor struct {
 	mu       sync.Mutex
 	pending  [][]*pending // by master, oldest first
 	count    int
-	silent   []int           // by master, how many leaves in a row it has not answered while draining
+	silent   []silence       // by master
 	next     []time.Duration // by master, when it may be asked again if it is down
 	timer    schedule.Timer
 	armed    bool
@@ -105,7 +105,7 @@ type pending struct {
 // New makes a Janitor without pending releases.
 func New(c Config) *Janitor {
 	return &Janitor{
-		Config: c, pending: make([][]*pending, c.Masters), silent: make([]int, c.Masters),
+		Config: c, pending: make([][]*pending, c.Masters), silent: make([]silence, c.Masters),
 		next: make([]time.Duration, c.Masters), idle: make(chan struct{}),
 	}
 }

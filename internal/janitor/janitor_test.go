@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -284,6 +285,43 @@ func TestPendingReleasesOfOneMasterAreBounded(t *testing.T) {
 
 // BenchmarkGrowthPendingReleases has as few masters as can keep n pending releases, and sends all releases; no master
 // answers. The time per item grows with the number of pending releases at its master, up to the bound.
+// Three leaves that one silence hits are no three silences.
+func TestHazard159LeavesAreRepeatedAfterOneSilenceDuringClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var asked, told atomic.Int64
+		j := janitor.New(janitor.Config{
+			Masters: 1,
+			Now:     func() time.Duration { return time.Since(began) },
+			After:   func(d time.Duration, f func()) schedule.Timer { return time.AfterFunc(d, f) },
+			Send: func(c *lane.Call) {
+				silent := asked.Add(1) <= 3
+				time.AfterFunc(janitor.Interval/2, func() {
+					if c.Err = nil; silent {
+						c.Err = errSilent
+					} else {
+						told.Add(1)
+					}
+					c.To.Ended(c)
+				})
+			},
+			Down:    func(int) bool { return false },
+			Timeout: func(time.Duration) time.Duration { return janitor.Interval },
+			Lapsed:  func(now, ttl time.Duration) time.Duration { return now + ttl },
+		})
+		defer j.Close()
+		for _, key := range []string{"a", "b", "c"} {
+			request := &single.Request{Op: single.Leave, Keys: []string{key}, Waiter: "waiter", TTL: time.Minute}
+			call := &lane.Call{Call: single.Call{Request: request, Err: errSilent}}
+			j.Adopt(call, false, time.Minute, 0)
+		}
+		j.Drain(t.Context())
+		if told.Load() != 3 {
+			t.Errorf("the master was asked %d times, and has answered %d of 3 leaves", asked.Load(), told.Load())
+		}
+	})
+}
+
 func BenchmarkGrowthPendingReleases(b *testing.B) {
 	growth.Run(b, func(n int) any {
 		var sweep func()

@@ -14,7 +14,7 @@ import (
 // EntryKept is for how long masters keep an entry that is not renewed.
 const EntryKept = time.Minute
 
-// maxSilent is how many leaves in a row a master may leave unanswered while the Janitor drains before it is not asked
+// maxSilent is how often in a row a master may leave leaves unanswered while the Janitor drains before it is not asked
 // for more.
 const maxSilent = 3
 
@@ -50,16 +50,24 @@ func (j *Janitor) unclaimed(keys []string) []string {
 // uselessLocked reports that a leave is not worth another question: its entry is in use again, or the Janitor drains
 // and the master is silent.
 func (j *Janitor) uselessLocked(p *pending) bool {
-	return len(j.unclaimed(p.Request.Keys)) == 0 || j.draining && (j.silent[p.Index] >= maxSilent || j.Down(p.Index))
+	return len(j.unclaimed(p.Request.Keys)) == 0 || j.draining && (j.silent[p.Index].times >= maxSilent || j.Down(p.Index))
+}
+
+// silence is how often in a row a master has not answered leaves while the Janitor drained. Leaves that were on their
+// way at the same time count once.
+type silence struct {
+	times int
+	ended time.Duration // when the latest such leave was given up
 }
 
 // hearLocked notes whether the master has answered a leave while the Janitor drains.
 func (j *Janitor) hearLocked(p *pending) {
+	silent, asked := &j.silent[p.Index], p.due-Interval
 	switch {
 	case p.Err == nil:
-		j.silent[p.Index] = 0
-	case j.draining && p.leaves():
-		j.silent[p.Index]++
+		*silent = silence{}
+	case j.draining && p.leaves() && asked >= silent.ended:
+		*silent = silence{silent.times + 1, j.Now()}
 	}
 }
 
