@@ -14,8 +14,8 @@ import (
 // EntryKept is for how long masters keep an entry that is not renewed.
 const EntryKept = time.Minute
 
-// maxSilent is how often in a row a master may leave leaves unanswered while the Janitor drains before it is not asked
-// for more.
+// maxSilent is how often in a row a master may give no answer to leaves while the Janitor drains. Then it is not asked
+// again.
 const maxSilent = 3
 
 // leaves reports that p only takes the process out of queues.
@@ -50,7 +50,8 @@ func (j *Janitor) unclaimed(keys []string) []string {
 // uselessLocked reports that a leave is not worth another question: its entry is in use again, or the Janitor drains
 // and the master is silent.
 func (j *Janitor) uselessLocked(p *pending) bool {
-	return len(j.unclaimed(p.Request.Keys)) == 0 || j.draining && (j.silent[p.Index].times >= maxSilent || j.Down(p.Index))
+	return len(j.unclaimed(p.Request.Keys)) == 0 ||
+		j.draining && (j.silent[p.Index].times >= maxSilent || j.Down(p.Index))
 }
 
 // silence is how often in a row a master has not answered leaves while the Janitor drained. Leaves that were on their
