@@ -63,8 +63,8 @@ type Config struct {
 	Observe func(kind Kind, master int, r *single.Request)
 	// Left receives a call that was answered, and has taken its waiter out of a master's queues. May be nil.
 	Left func(*lane.Call)
-	// Waiter is under which name the process waits in the masters' queues, and Unclaimed are those of keys for which
-	// nobody here waits any more. Unclaimed may be nil: then it is all of them.
+	// Waiter is the name of this Locker in the masters' queues. Unclaimed returns the keys for which no caller of it
+	// waits any more. If Unclaimed is nil, that is all keys.
 	Waiter    string
 	Unclaimed func(keys []string) []string
 }

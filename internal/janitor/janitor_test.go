@@ -283,9 +283,7 @@ func TestPendingReleasesOfOneMasterAreBounded(t *testing.T) {
 	})
 }
 
-// BenchmarkGrowthPendingReleases has as few masters as can keep n pending releases, and sends all releases; no master
-// answers. The time per item grows with the number of pending releases at its master, up to the bound.
-// Three leaves that one silence hits are no three silences.
+// A master that once gives no answer to three leaves has been silent once.
 func TestHazard159LeavesAreRepeatedAfterOneSilenceDuringClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -322,6 +320,8 @@ func TestHazard159LeavesAreRepeatedAfterOneSilenceDuringClose(t *testing.T) {
 	})
 }
 
+// BenchmarkGrowthPendingReleases has as few masters as can keep n pending releases, and sends all releases; no master
+// answers. The time per item grows with the number of pending releases at its master, up to the bound.
 func BenchmarkGrowthPendingReleases(b *testing.B) {
 	growth.Run(b, func(n int) any {
 		var sweep func()

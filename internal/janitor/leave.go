@@ -9,7 +9,7 @@ import (
 )
 
 // This file takes the process out of masters' queues that it could not leave at once. A key is at stake nowhere: an
-// entry that stays costs others a moment, and lapses. So nobody is told of it, and nobody waits long for it.
+// entry that stays costs others a moment, and lapses. So no event reports it, and Close does not wait long for it.
 
 // EntryKept is for how long masters keep an entry that is not renewed.
 const EntryKept = time.Minute
@@ -39,7 +39,7 @@ func (j *Janitor) leavesLocked(i int) (n int) {
 	return n
 }
 
-// unclaimed are those of keys for which nobody here waits, whose entries are not in use.
+// unclaimed returns the keys whose entries are not in use: no caller of this Locker waits for them.
 func (j *Janitor) unclaimed(keys []string) []string {
 	if j.Unclaimed == nil {
 		return keys

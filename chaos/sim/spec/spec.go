@@ -3,7 +3,7 @@
 //
 // A [Spec] judges a run step by step: messages of clients, actions of masters, replies that clients read, and results
 // for callers. It keeps a model of masters, rounds and holds. The protocol leaves choices to the engine. A Spec accepts
-// each of them, and changes its model accordingly.
+// each choice, and its model follows.
 //
 // [Spec.Passed] counts the steps that are not judged: wait queues, which only decide who tries; generations; Inspect
 // and Transfer; kept keys (MinHold); a release without an earlier acquisition; errors that come from no round; and

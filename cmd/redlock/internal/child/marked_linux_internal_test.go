@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/internal/soak"
 )
 
@@ -150,7 +151,7 @@ func TestAProcessInTheMiddleOfAnExecIsLookedAtAgain(t *testing.T) {
 func TestHazard93AShellDoesNotSeeItsJobStopped(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
-		t.Skip("there is no bash")
+		redistest.NothingTested(t, err)
 	}
 	for name, tt := range map[string]struct {
 		args      []string
